@@ -1,0 +1,1 @@
+"""The SQL that makes the schema, one folder a database, as package data."""

@@ -1,0 +1,1 @@
+"""leaseq: a durable, distributed task queue."""

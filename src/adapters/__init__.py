@@ -1,0 +1,1 @@
+"""The domain's ports kept by technology: storages, the wire, clocks."""

@@ -1,0 +1,1 @@
+"""Code written by protoc; `make proto` makes it anew."""

@@ -1,0 +1,1 @@
+"""Tasks kept in PostgreSQL."""

@@ -1,0 +1,1 @@
+"""What a task is and how it may change. Nothing here does I/O or reads a clock."""

@@ -1,0 +1,1 @@
+"""The `leaseq` command. The only package that knows typer."""

@@ -1,0 +1,1 @@
+"""For people who add a storage: the conformance suites and their builders. Needs pytest."""
