@@ -39,6 +39,7 @@ from .task import (
     State,
     Succeeded,
     Task,
+    TaskError,
     Verb,
     is_due,
 )
@@ -95,9 +96,7 @@ def fail(
     task: Task,
     *,
     token: LeaseToken,
-    type: str,  # noqa: A002  the field's name on the wire
-    message: str,
-    traceback: str = "",
+    error: TaskError,
     retry: bool = True,
     retry_after: timedelta | None = None,
     jitter: float,
@@ -107,7 +106,7 @@ def fail(
     Record a failed attempt: queued again after a wait, or given up.
 
     Args:
-        type: what kind of error; like `message` and `traceback` it is cleaned and cut.
+        error: what the worker reports; it is cleaned and cut.
         retry: False gives the task up as `failed`, whatever attempts are left.
         retry_after: overrides the policy's wait, this once.
         jitter: a draw from [0, 1).
@@ -118,11 +117,11 @@ def fail(
     if _repeats(task, token, Verb.FAIL):
         return task
     held = _live_lease(task, token=token, now=now)
-    error = _attempt_error(task, held, type, message, traceback, now=now)
+    recorded = _attempt_error(task, held, error, now=now)
     settled = attrs.evolve(task, settled=Settled(token=token, verb=Verb.FAIL))
     if not retry and held.cancel_requested_at is None:
-        return _given_up(settled, state=Failed(at=now), error=error, now=now)
-    return _failed_attempt(settled, held, error, wait=retry_after, jitter=jitter, now=now)
+        return _given_up(settled, state=Failed(at=now), error=recorded, now=now)
+    return _failed_attempt(settled, held, recorded, wait=retry_after, jitter=jitter, now=now)
 
 
 def release(task: Task, *, token: LeaseToken, jitter: float, now: datetime) -> Task:
@@ -143,7 +142,8 @@ def release(task: Task, *, token: LeaseToken, jitter: float, now: datetime) -> T
     )
     if settled.releases > FREE_RELEASES:
         message = f"released {settled.releases} times without an end"
-        error = _attempt_error(task, held, "ReleasedTooOften", message, "", now=now)
+        reported = TaskError(type="ReleasedTooOften", message=message)
+        error = _attempt_error(task, held, reported, now=now)
         return _failed_attempt(settled, held, error, jitter=jitter, now=now)
     return _changed(settled, now=now, state=_back_in_line(held, now=now))
 
@@ -157,7 +157,8 @@ def expire(task: Task, *, jitter: float, now: datetime) -> Task:
     if not isinstance(task.state, Leased) or not task.state.lease.expired(now):
         return task
     message = f"worker {task.state.lease.holder} neither finished the task nor renewed its lease"
-    error = _attempt_error(task, task.state, "LeaseExpired", message, "", now=now)
+    reported = TaskError(type="LeaseExpired", message=message)
+    error = _attempt_error(task, task.state, reported, now=now)
     return _failed_attempt(task, task.state, error, jitter=jitter, now=now)
 
 
@@ -292,10 +293,8 @@ def _with_newest(task: Task, error: AttemptError) -> tuple[AttemptError, ...]:
     return (*task.errors, error)[-MAX_ERRORS_KEPT:]
 
 
-def _attempt_error(
-    task: Task, held: Leased, type_: str, message: str, traceback: str, *, now: datetime
-) -> AttemptError:
-    type_, message, traceback = clean_error(type_, message, traceback)
+def _attempt_error(task: Task, held: Leased, error: TaskError, *, now: datetime) -> AttemptError:
+    type_, message, traceback = clean_error(error.type, error.message, error.traceback)
     return AttemptError(
         attempt=task.attempts + 1,
         worker_id=held.lease.holder,

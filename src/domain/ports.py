@@ -182,6 +182,8 @@ class TaskRepository(Protocol):
     batches cannot deadlock. An adapter keeps this contract when it passes
     `leaseq.testing.TaskRepositoryConformance`.
 
+    Tasks read without payload have None for payload and result.
+
     Every method may raise StorageUnavailableError (nothing is known about what was done:
     `add` and `replace` may safely be repeated) and StorageError.
     """

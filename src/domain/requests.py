@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import attrs
 
-from .task import Status
+from .task import Status, TaskError
 
 
 @attrs.frozen(kw_only=True)
@@ -97,15 +97,6 @@ class HeartbeatRequest:
 
 
 @attrs.frozen(kw_only=True)
-class TaskError:
-    """What went wrong in an attempt. Cleaned and cut to 16 KiB, never refused."""
-
-    type: str = ""
-    message: str = ""
-    traceback: str = ""
-
-
-@attrs.frozen(kw_only=True)
 class Complete:
     """The attempt ended well."""
 
@@ -119,7 +110,7 @@ class Fail:
     """The attempt went wrong."""
 
     ref: LeaseRef
-    error: TaskError = TaskError()
+    error: TaskError = attrs.field(factory=TaskError)
     retry: bool = True
     """False: trying again is useless, give the task up as `failed`."""
 

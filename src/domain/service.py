@@ -217,9 +217,7 @@ def _fail(token: LeaseToken, settlement: Fail, jitter: float, task: Task, now: d
     return lifecycle.fail(
         task,
         token=token,
-        type=settlement.error.type,
-        message=settlement.error.message,
-        traceback=settlement.error.traceback,
+        error=settlement.error,
         retry=settlement.retry,
         retry_after=settlement.retry_after,
         jitter=jitter,

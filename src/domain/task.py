@@ -96,6 +96,15 @@ class Settled:
 
 
 @attrs.frozen(kw_only=True)
+class TaskError:
+    """What went wrong in an attempt. Cleaned and cut to 16 KiB, never refused."""
+
+    type: str = ""
+    message: str = ""
+    traceback: str = ""
+
+
+@attrs.frozen(kw_only=True)
 class AttemptError:
     """Why one attempt failed. The text is clean: no NUL, no surrogate, at most 16 KiB in all."""
 
