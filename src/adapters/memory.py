@@ -106,8 +106,8 @@ class MemoryTaskRepository:
             for (_, type_), line in self._lines.get(queue, {}).items()
             if not types or type_ in types
         ]
-        places = [bisect_right(line, now, key=_run_after) for line in lines]
-        later = [line[place][0] for line, place in zip(lines, places, strict=True) if line[place:]]
+        places = [(line, bisect_right(line, now, key=_run_after)) for line in lines]
+        later = [line[place][0] for line, place in places if place < len(line)]
         return min(later, default=None)
 
     async def load(self, ids: Sequence[TaskId], *, with_payload: bool) -> Found:
