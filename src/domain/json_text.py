@@ -1,10 +1,10 @@
 """
 JSON as text: what is accepted, and the one spelling in which it is kept.
 
-The spelling is the one PostgreSQL's `jsonb` gives back: `", "` and `": "` between
-parts, no exponents, the last of equal keys, keys by length and then by bytes. So a
-text is the same in every storage, its size is known before it is stored, and equal
-values have equal texts.
+The spelling is one that PostgreSQL's `jsonb` gives back as it was: `", "` and `": "`
+between parts, no exponents, the last of equal keys, keys by length and then by bytes.
+So a text is the same in every storage, its size is known before it is stored, and
+texts that differ only in spacing, escapes or the order of keys become one.
 
 Source: RFC 8259; PostgreSQL manual, "JSON Types".
 """
@@ -108,7 +108,9 @@ def _fraction(text: str) -> _Number:
     if exact.adjusted() < -MAX_NUMBER_DIGITS:
         raise RefusedJsonError("", f"holds a number of more than {MAX_NUMBER_DIGITS} digits")
     spelt = format(exact, "f")
-    if len(spelt) > MAX_NUMBER_DIGITS + 2:
+    if "." not in spelt:
+        spelt += ".0"  # so that a float stays one where integers are another type
+    if len(spelt.lstrip("-")) > MAX_NUMBER_DIGITS + len("0."):
         raise RefusedJsonError("", f"holds a number of more than {MAX_NUMBER_DIGITS} digits")
     return _Number(spelt)
 
