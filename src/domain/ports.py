@@ -212,7 +212,8 @@ class TaskRepository(Protocol):
     async def next_due(
         self, queues: Sequence[QueueName], types: Sequence[TaskType], *, now: datetime
     ) -> datetime | None:
-        """Return the earliest `run_after` later than `now` of queued tasks of these queues.
+        """
+        Return the earliest `run_after` later than `now` of queued tasks of these queues.
 
         A hint: `types` may be ignored.
         """
