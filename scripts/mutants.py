@@ -151,7 +151,12 @@ def survives(mutant: Mutant, tests: list[str]) -> bool:
         environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             run = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, timeout=TIMEOUT, check=False
+                command,
+                cwd=ROOT,
+                env=environment,
+                capture_output=True,
+                timeout=TIMEOUT,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return False
