@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import docker  # type: ignore[import-untyped]  # the SDK has no types
-import docker.errors
+import docker.errors  # type: ignore[import-untyped]
 import requests
 from testcontainers.community.postgres import PostgresContainer
 from testcontainers.core.config import testcontainers_config
