@@ -1,0 +1,119 @@
+"""Load, decide, store: how every change of stored tasks is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+import attrs
+
+from .errors import (
+    ContendedError,
+    InvalidArgumentError,
+    TaskNotFoundError,
+    TaskQueueError,
+    UnreadableTaskError,
+)
+from .ids import TaskId
+from .ports import Change, Clock, Replaced, TaskRepository
+from .task import Task
+
+_TRIES: Final = 3
+
+Decision = Callable[[Task, datetime], Task]
+"""
+From a task and the time to the task as it shall be; the same object for no change.
+Refuses by raising a TaskQueueError.
+"""
+
+
+@attrs.frozen(kw_only=True)
+class Wish:
+    """One change that a caller asks for."""
+
+    task_id: TaskId
+    decide: Decision
+
+
+def sound_wish(make: Callable[[], Wish]) -> Wish | InvalidArgumentError:
+    """Return what `make` makes, or its refusal as a value."""
+    try:
+        return make()
+    except InvalidArgumentError as refusal:
+        return refusal
+
+
+@attrs.frozen
+class TaskChanger:
+    """Makes changes by compare-and-swap, deciding again where somebody was faster."""
+
+    _tasks: TaskRepository
+    _clock: Clock
+
+    async def make(
+        self, wishes: Sequence[Wish | InvalidArgumentError]
+    ) -> list[Task | TaskQueueError]:
+        """
+        Make the changes and answer each with the task as it is now, or with its refusal.
+
+        Wishes for one task are met one after the other, in their order; an item that
+        was refused at the door is answered with that refusal.
+        """
+        answers: dict[int, Task | TaskQueueError] = {
+            index: wish for index, wish in enumerate(wishes) if not isinstance(wish, Wish)
+        }
+        waiting = {index: wish for index, wish in enumerate(wishes) if isinstance(wish, Wish)}
+        tries = dict.fromkeys(waiting, 0)
+        while waiting:
+            turn = _first_of_each_task(waiting)
+            for index in turn:
+                tries[index] += 1
+            answers |= await self._try(turn)
+            for index, wish in turn.items():
+                if index not in answers and tries[index] >= _TRIES:
+                    answers[index] = ContendedError(f"task {wish.task_id}")
+            waiting = {index: wish for index, wish in waiting.items() if index not in answers}
+        return [answers[index] for index in range(len(wishes))]
+
+    async def _try(self, turn: Mapping[int, Wish]) -> dict[int, Task | TaskQueueError]:
+        ids = [wish.task_id for wish in turn.values()]
+        found = await self._tasks.load(ids, with_payload=False)
+        stored = {task.id: task for task in found.tasks}
+        answers: dict[int, Task | TaskQueueError] = {}
+        changes: dict[int, Change] = {}
+        now = self._clock.now()
+        for index, wish in turn.items():
+            old = stored.get(wish.task_id)
+            if old is None:
+                unreadable = wish.task_id in found.unreadable
+                missing = UnreadableTaskError if unreadable else TaskNotFoundError
+                answers[index] = missing(wish.task_id)
+                continue
+            try:
+                new = wish.decide(old, now)
+            except TaskQueueError as refusal:
+                answers[index] = refusal
+                continue
+            if new is old:
+                answers[index] = old
+            else:
+                changes[index] = Change(old=old, new=new)
+        return answers | await self._store(changes)
+
+    async def _store(self, changes: Mapping[int, Change]) -> dict[int, Task]:
+        if not changes:
+            return {}
+        outcomes = await self._tasks.replace(list(changes.values()))
+        return {
+            index: change.new
+            for (index, change), outcome in zip(changes.items(), outcomes, strict=True)
+            if outcome is Replaced.DONE
+        }
+
+
+def _first_of_each_task(waiting: Mapping[int, Wish]) -> dict[int, Wish]:
+    turn: dict[TaskId, tuple[int, Wish]] = {}
+    for index, wish in waiting.items():
+        turn.setdefault(wish.task_id, (index, wish))
+    return dict(turn.values())
