@@ -19,10 +19,10 @@ import attrs
 from ..domain import lifecycle
 from ..domain.ids import IdempotencyKey, QueueName, TaskId, TaskType
 from ..domain.limits import COUNTED_EXACTLY
-from ..domain.ports import (
+from ..domain.ports import Clock
+from ..domain.storing import (
     Added,
     Change,
-    Clock,
     Demand,
     Found,
     PruneRule,

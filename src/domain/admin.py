@@ -14,18 +14,9 @@ from .changes import Decision, TaskChanger, Wish, sound_wish
 from .errors import ContendedError, TaskQueueError
 from .ids import IdempotencyKey, QueueName, TaskId, TaskType
 from .limits import MAX_LEASE_PAYLOAD_BYTES
-from .ports import (
-    Clock,
-    Found,
-    Queue,
-    QueueDepths,
-    QueueRepository,
-    Replaced,
-    Selection,
-    TaskRepository,
-    WakeUp,
-)
+from .ports import Clock, QueueRepository, TaskRepository, WakeUp
 from .requests import PageRequest, TaskFilter
+from .storing import Found, Queue, QueueDepths, Replaced, Selection
 from .task import Queued, Succeeded, Task
 from .views import QueueView, TaskPage, view
 

@@ -16,7 +16,8 @@ from .errors import (
     UnreadableTaskError,
 )
 from .ids import TaskId
-from .ports import Change, Clock, Replaced, TaskRepository
+from .ports import Clock, TaskRepository
+from .storing import Change, Replaced
 from .task import Task
 
 _TRIES: Final = 3

@@ -9,7 +9,8 @@ import attrs
 
 from . import lifecycle
 from .ids import WorkerId
-from .ports import Change, Clock, Jitter, PruneRule, Replaced, TaskRepository, WakeUp
+from .ports import Clock, Jitter, TaskRepository, WakeUp
+from .storing import Change, PruneRule, Replaced
 from .task import Queued, Status, unreadable_row
 
 REAP_BATCH: Final = 500

@@ -9,17 +9,13 @@ which one it holds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from enum import Enum, auto
 from typing import Protocol
 
-import attrs
-
 from .errors import TaskQueueError
-from .ids import IdempotencyKey, LeaseToken, QueueName, TaskId, TaskType
-from .lease import Lease
+from .ids import LeaseToken, QueueName, TaskId, TaskType
 from .requests import (
     HeartbeatRequest,
     LeaseRef,
@@ -29,8 +25,19 @@ from .requests import (
     Settlement,
     TaskFilter,
 )
-from .task import AttemptError, Status, Task
-from .views import Beat, Depth, Enqueued, LeasedTask, QueueView, TaskPage, TaskView
+from .storing import (
+    Added,
+    Change,
+    Demand,
+    Found,
+    PruneRule,
+    Queue,
+    QueueDepths,
+    Replaced,
+    Selection,
+)
+from .task import AttemptError, Task
+from .views import Beat, Enqueued, LeasedTask, QueueView, TaskPage, TaskView
 
 # --- driven: time, names, luck --------------------------------------------------------
 
@@ -94,86 +101,6 @@ class WakeUp(Protocol):
 # --- driven: storage ------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
-class Demand:
-    """What a claim is for."""
-
-    queue: QueueName
-    types: tuple[TaskType, ...]
-    """Empty: any."""
-
-    grants: tuple[Lease, ...]
-    """At least one. The n-th task claimed gets the n-th grant."""
-
-    max_bytes: int
-    """Of payload in all; the first task may be larger."""
-
-
-@attrs.frozen(kw_only=True)
-class Found:
-    """Tasks read, and the ids of rows that are there but cannot be read as tasks."""
-
-    tasks: tuple[Task, ...] = ()
-    unreadable: tuple[TaskId, ...] = ()
-
-
-class Added(Enum):
-    """Says that a task was stored."""
-
-    STORED = auto()
-
-
-@attrs.frozen(kw_only=True)
-class Change:
-    """Store `new` where `old` stands. Both have the same id."""
-
-    old: Task
-    new: Task
-
-
-class Replaced(Enum):
-    """What became of a change."""
-
-    DONE = auto()
-    STALE = auto()
-    """What stands there has not the version of `old`, or nothing stands there."""
-
-    BUSY = auto()
-    """Somebody holds the row at this moment; nothing was changed, try again."""
-
-
-@attrs.frozen(kw_only=True)
-class PruneRule:
-    """Tasks of `status` that finished before `finished_before` may go."""
-
-    status: Status
-    finished_before: datetime
-
-
-@attrs.frozen(kw_only=True)
-class QueueDepths:
-    """How full a queue is."""
-
-    queue: QueueName
-    depths: Mapping[Status, Depth]
-    oldest_due_since: datetime | None
-    """The `run_after` of the task that has been due longest; None: nothing is due."""
-
-
-@attrs.frozen(kw_only=True)
-class Selection:
-    """Which tasks `TaskRepository.search` looks for; every part that is not None narrows."""
-
-    queue: QueueName | None = None
-    type: TaskType | None = None
-    statuses: tuple[Status, ...] = ()
-    """Empty: all."""
-
-    idempotency_key: IdempotencyKey | None = None
-    before: TaskId | None = None
-    """Only ids that sort before this one."""
-
-
 class TaskRepository(Protocol):
     """
     Where tasks are kept: stores, finds, claims atomically, compares and swaps.
@@ -212,7 +139,8 @@ class TaskRepository(Protocol):
     async def next_due(
         self, queues: Sequence[QueueName], types: Sequence[TaskType], *, now: datetime
     ) -> datetime | None:
-        """Return the earliest `run_after` later than `now` of queued tasks of these queues.
+        """
+        Return the earliest `run_after` later than `now` of queued tasks of these queues.
 
         A hint: `types` may be ignored.
         """
@@ -260,15 +188,6 @@ class TaskRepository(Protocol):
         In one short transaction; fewer than `limit` means that none is left.
         """
         ...
-
-
-@attrs.frozen(kw_only=True)
-class Queue:
-    """What is kept about a queue beside its tasks. A queue nobody spoke of has version 0."""
-
-    name: QueueName
-    paused: bool = False
-    version: int = 0
 
 
 class QueueRepository(Protocol):

@@ -26,7 +26,7 @@ from .errors import (
 from .ids import IdempotencyKey, JsonText, LeaseToken, QueueName
 from .lease import Lease
 from .limits import MAX_JSON_BYTES, MAX_LEASE_PAYLOAD_BYTES
-from .ports import Added, Clock, Demand, Found, Ids, Jitter, Signal, TaskRepository, WakeUp
+from .ports import Clock, Ids, Jitter, Signal, TaskRepository, WakeUp
 from .requests import (
     Complete,
     Fail,
@@ -37,6 +37,7 @@ from .requests import (
     Release,
     Settlement,
 )
+from .storing import Added, Demand, Found
 from .task import Leased, Queued, Task, unreadable_row
 from .validation import LeaseTerms
 from .views import Beat, Enqueued, LeasedTask, TaskView, leased_view, view

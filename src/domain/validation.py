@@ -69,6 +69,9 @@ class _Faults:
             holds=_NAME.fullmatch(value) is not None,
         )
 
+    def bounded(self, field: str, value: int, low: int, high: int) -> None:
+        self.require(field, f"must be from {low} to {high}", holds=low <= value <= high)
+
     def span(
         self, field: str, value: timedelta, low: timedelta, high: timedelta, words: str
     ) -> None:
@@ -92,17 +95,9 @@ def make_task(new: NewTask, *, task_id: TaskId, now: datetime) -> Task:
     faults.name("type", new.type)
     payload = _payload(faults, new.payload)
     _check_key(faults, new.idempotency_key)
-    faults.require(
-        "priority",
-        f"must be from {MIN_PRIORITY} to {MAX_PRIORITY}",
-        holds=MIN_PRIORITY <= new.priority <= MAX_PRIORITY,
-    )
+    faults.bounded("priority", new.priority, MIN_PRIORITY, MAX_PRIORITY)
     attempts = DEFAULT_ATTEMPTS if new.max_attempts is None else new.max_attempts
-    faults.require(
-        "max_attempts",
-        f"must be from {MIN_ATTEMPTS} to {MAX_ATTEMPTS}",
-        holds=MIN_ATTEMPTS <= attempts <= MAX_ATTEMPTS,
-    )
+    faults.bounded("max_attempts", attempts, MIN_ATTEMPTS, MAX_ATTEMPTS)
     retry = _retry_policy(faults, new)
     run_after = _run_after(faults, new, now)
     faults.raise_if_any()
@@ -150,9 +145,7 @@ def lease_terms(request: LeaseRequest) -> LeaseTerms:
     _check_names(faults, "queues", queues)
     _check_names(faults, "types", request.types)
     duration = _lease_duration(faults, request.lease_duration)
-    faults.require(
-        "max_tasks", f"must be from 1 to {MAX_BATCH}", holds=1 <= request.max_tasks <= MAX_BATCH
-    )
+    faults.bounded("max_tasks", request.max_tasks, 1, MAX_BATCH)
     faults.require("wait", "must not be negative", holds=request.wait >= timedelta(0))
     faults.raise_if_any()
     return LeaseTerms(
