@@ -1,0 +1,1 @@
+"""The storage for one machine: an SQLite file."""

