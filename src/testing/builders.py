@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Final
 
-from ..domain.ids import IdempotencyKey, LeaseToken, QueueName, TaskId, TaskType, WorkerId
+import attrs
+
+from ..domain.ids import IdempotencyKey, JsonText, LeaseToken, QueueName, TaskId, TaskType, WorkerId
 from ..domain.json_text import fingerprint, normalise_object
 from ..domain.lease import Lease
 from ..domain.limits import DEFAULT_ATTEMPTS, MAX_LEASE_PAYLOAD_BYTES
@@ -78,7 +80,6 @@ def a_task(  # noqa: PLR0913  a builder names every field
     key: str | None = None,
     priority: int = 0,
     max_attempts: int = DEFAULT_ATTEMPTS,
-    retry: RetryPolicy | None = None,
     state: State | None = None,
     run_after: datetime = NOON,
     attempts: int = 0,
@@ -87,24 +88,17 @@ def a_task(  # noqa: PLR0913  a builder names every field
     errors: Iterable[AttemptError] = (),
     settled: Settled | None = None,
     version: int = 1,
-    created_at: datetime = NOON - HOUR,
-    updated_at: datetime = NOON - MINUTE,
 ) -> Task:
-    """Return a task, by default a queued one that is due from noon on."""
-    normal = normalise_object(payload)
+    """Return a task, by default a queued one that was made at 11 and is due from noon on."""
     if lease_number is None:
         lease_number = 1 if isinstance(state, Leased) else 0
-    return Task(
+    return attrs.evolve(
+        _plain_task(type, normalise_object(payload)),
         id=id or a_task_id(),
         queue=queue,
-        type=type,
-        payload=normal,
-        payload_bytes=len(normal.encode()),
-        fingerprint=fingerprint(type, normal),
         idempotency_key=None if key is None else IdempotencyKey(key),
         priority=priority,
         max_attempts=max_attempts,
-        retry=retry or RetryPolicy(),
         state=state or Queued(),
         run_after=run_after,
         attempts=attempts,
@@ -113,8 +107,6 @@ def a_task(  # noqa: PLR0913  a builder names every field
         errors=tuple(errors),
         settled=settled,
         version=version,
-        created_at=created_at,
-        updated_at=updated_at,
     )
 
 
@@ -137,3 +129,20 @@ def a_demand(
 def some_grants(number: int, *, until: datetime = NOON + 30 * SECOND) -> tuple[Lease, ...]:
     """Return `number` leases, each with a token of its own."""
     return tuple(a_lease(f"grant-{index}", until=until) for index in range(1, number + 1))
+
+
+def _plain_task(type_: TaskType, payload: JsonText) -> Task:
+    return Task(
+        id=a_task_id(0),
+        queue=EMAILS,
+        type=type_,
+        payload=payload,
+        payload_bytes=len(payload.encode()),
+        fingerprint=fingerprint(type_, payload),
+        max_attempts=DEFAULT_ATTEMPTS,
+        retry=RetryPolicy(),
+        state=Queued(),
+        run_after=NOON,
+        created_at=NOON - HOUR,
+        updated_at=NOON - MINUTE,
+    )

@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+import attrs
 import pytest
 
 from ...domain.ids import JsonText, QueueName
 from ...domain.ports import TaskRepository
-from ...domain.storing import PruneRule
-from ...domain.task import Cancelled, Dead, Failed, Queued, State, Status, Succeeded
+from ...domain.storing import Change, PruneRule
+from ...domain.task import Cancelled, Dead, Failed, Queued, State, Status, Succeeded, Task
 from ..builders import DAY, EMAILS, HOUR, IMAGES, MICROSECOND, NOON, a_task, leased_until
-from .replace import stored
+from .replace import changed, stored
 
 ALL_RULES: Final = tuple(
     PruneRule(status=status, finished_before=NOON)
@@ -34,6 +35,7 @@ PRUNED_AT_NOON: Final[dict[str, tuple[State, bool]]] = {
     "queued": (Queued(), False),
 }
 _LONG_AGO: Final = NOON - 365 * DAY
+_UNFINISHED: Final = (Queued(), leased_until(_LONG_AGO))
 
 
 class PruneContract:
@@ -45,7 +47,7 @@ class PruneContract:
     async def test_a_task_goes_that_finished_before_the_moment(
         self, tasks: TaskRepository, state: State, *, pruned: bool
     ) -> None:
-        task = a_task(state=state, run_after=_LONG_AGO, created_at=_LONG_AGO, updated_at=_LONG_AGO)
+        task = _untouched_for_a_year(a_task(state=state))
         await tasks.add([task])
 
         number = await tasks.prune(ALL_RULES, limit=10)
@@ -56,7 +58,7 @@ class PruneContract:
     async def test_unfinished_tasks_stay_whatever_the_rules_say(
         self, tasks: TaskRepository
     ) -> None:
-        unfinished = [a_task(created_at=_LONG_AGO), a_task(state=leased_until(_LONG_AGO))]
+        unfinished = [_untouched_for_a_year(a_task(state=state)) for state in _UNFINISHED]
         rules = [
             PruneRule(status=status, finished_before=NOON + 365 * DAY)
             for status in (Status.QUEUED, Status.LEASED)
@@ -115,13 +117,20 @@ class PruneContract:
         assert await stored(tasks, [task]) == [task]
 
     async def test_a_requeued_task_stays(self, tasks: TaskRepository) -> None:
-        requeued = a_task(state=Queued(), attempts=0, lease_number=3, updated_at=_LONG_AGO)
-        await tasks.add([requeued])
+        dead = a_task(state=Dead(at=_LONG_AGO))
+        requeued = changed(dead, Queued())
+        await tasks.add([dead])
+        await tasks.replace([Change(old=dead, new=requeued)])
 
         number = await tasks.prune(ALL_RULES, limit=10)
 
         assert number == 0
+        assert await stored(tasks, [dead]) == [requeued]
 
 
 def _around(moment: datetime) -> tuple[datetime, datetime]:
     return moment - MICROSECOND, moment
+
+
+def _untouched_for_a_year(task: Task) -> Task:
+    return attrs.evolve(task, run_after=_LONG_AGO, created_at=_LONG_AGO, updated_at=_LONG_AGO)

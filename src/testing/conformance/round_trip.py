@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 import pytest
 
-from ...domain.ids import JsonText, LeaseToken
+from ...domain.ids import JsonText, LeaseToken, QueueName, TaskType
 from ...domain.limits import MAX_ATTEMPTS, MAX_JSON_DEPTH, MAX_PRIORITY
 from ...domain.ports import TaskRepository
 from ...domain.retry import RetryPolicy
@@ -68,39 +68,43 @@ STORED_TASKS: Final[dict[str, Task]] = {
         for verb in Verb
     },
     "an error without words": a_task(errors=[an_error("", type="Error")]),
-    "everything small": a_task(
-        key="k",
-        max_attempts=1,
+    "everything small": attrs.evolve(
+        a_task(key="k", max_attempts=1, run_after=_FIRST_MOMENT),
         retry=RetryPolicy(base=timedelta(milliseconds=1), cap=timedelta(milliseconds=1)),
-        run_after=_FIRST_MOMENT,
         created_at=_FIRST_MOMENT,
         updated_at=_FIRST_MOMENT,
     ),
-    "everything large": a_task(
-        key="🦊" * 63 + "abc",
-        priority=MAX_PRIORITY,
-        max_attempts=MAX_ATTEMPTS,
-        retry=RetryPolicy(base=DAY, cap=30 * DAY),
-        state=Leased(
-            lease=a_lease("t" * 100, holder="w" * 100, until=_LATE_MOMENT),
-            cancel_requested_at=_LATE_MOMENT,
+    "everything large": attrs.evolve(
+        a_task(
+            queue=QueueName("q" * 100),
+            type=TaskType("t" * 100),
+            key="🦊" * 63 + "abc",
+            priority=MAX_PRIORITY,
+            max_attempts=MAX_ATTEMPTS,
+            state=Leased(
+                lease=a_lease("t" * 100, holder="w" * 100, until=_LATE_MOMENT),
+                cancel_requested_at=_LATE_MOMENT,
+            ),
+            run_after=_LATE_MOMENT,
+            attempts=MAX_ATTEMPTS - 1,
+            releases=MAX_ATTEMPTS + 10,
+            lease_number=2**31 - 1,
+            errors=_TEN_ERRORS,
+            settled=Settled(token=LeaseToken("s" * 100), verb=Verb.RELEASE),
+            version=2**53 + 1,
         ),
-        run_after=_LATE_MOMENT,
-        attempts=MAX_ATTEMPTS - 1,
-        releases=MAX_ATTEMPTS + 10,
-        lease_number=2**31 - 1,
-        errors=_TEN_ERRORS,
-        settled=Settled(token=LeaseToken("s" * 100), verb=Verb.RELEASE),
-        version=2**53 + 1,
+        retry=RetryPolicy(base=DAY, cap=30 * DAY),
         created_at=_LATE_MOMENT,
         updated_at=_LATE_MOMENT,
     ),
-    "odd microseconds": a_task(
+    "odd microseconds": attrs.evolve(
+        a_task(
+            run_after=NOON + 123_457 * MICROSECOND,
+            state=Dead(at=NOON + 333_333 * MICROSECOND),
+        ),
         retry=RetryPolicy(base=1234567 * MICROSECOND, cap=7654321 * MICROSECOND),
-        run_after=NOON + 123_457 * MICROSECOND,
         created_at=NOON - 999_999 * MICROSECOND,
         updated_at=NOON - MICROSECOND,
-        state=Dead(at=NOON + 333_333 * MICROSECOND),
     ),
 }
 
@@ -139,7 +143,7 @@ class RoundTripContract:
         self, tasks: TaskRepository, task: Task
     ) -> None:
         old = attrs.evolve(
-            a_task(id=task.id, type=task.type),
+            a_task(id=task.id, queue=task.queue, type=task.type),
             max_attempts=task.max_attempts,
             retry=task.retry,
             priority=task.priority,
