@@ -31,10 +31,10 @@ class ManualClock:
         """Let `span` pass; waits that end by then return."""
         self._now += span
         for alarm in [alarm for alarm in self._alarms if alarm.rings_by(self._now)]:
-            alarm.tell()
+            alarm.nudge()
 
     def ring(self, alarm: ManualSignal) -> None:
-        """Tell `alarm` once its time has come."""
+        """Nudge `alarm` once its time has come."""
         self._alarms.add(alarm)
 
     def silence(self, alarm: ManualSignal) -> None:
@@ -48,7 +48,8 @@ class ManualSignal:
     def __init__(self, clock: ManualClock, wake_up: ManualWakeUp) -> None:
         self._clock = clock
         self._wake_up = wake_up
-        self._told = asyncio.Event()
+        self._woken = asyncio.Event()
+        self._news = False
         self._ends_at: datetime | None = None
 
     def rings_by(self, now: datetime) -> bool:
@@ -56,23 +57,31 @@ class ManualSignal:
         return self._ends_at is not None and self._ends_at <= now
 
     def tell(self) -> None:
-        """Let the next `wait`, or the one that waits now, return."""
-        self._told.set()
+        """Let the next `wait`, or the one that is under way, return True."""
+        self._news = True
+        self.nudge()
+
+    def nudge(self) -> None:
+        """Let the next `wait`, or the one that is under way, return."""
+        self._woken.set()
         self._wake_up.unpark(self)
 
-    async def wait(self, *, timeout: timedelta) -> None:  # noqa: ASYNC109  the port's signature
-        """Return when told since the last return, or when the clock has moved by `timeout`."""
-        if not self._told.is_set() and timeout > timedelta(0):
+    async def wait(self, *, timeout: timedelta) -> bool:  # noqa: ASYNC109  the port's signature
+        """Return True once told since the last return, False by the clock or a nudge."""
+        if not self._woken.is_set() and timeout > timedelta(0):
             self._ends_at = self._clock.now() + timeout
             self._clock.ring(self)
             self._wake_up.park(self)
             try:
-                await self._told.wait()
+                await self._woken.wait()
             finally:
                 self._ends_at = None
                 self._clock.silence(self)
                 self._wake_up.unpark(self)
-        self._told.clear()
+        news = self._news
+        self._news = False
+        self._woken.clear()
+        return news
 
 
 class ManualWakeUp:
