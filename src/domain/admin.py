@@ -173,5 +173,6 @@ def _page(found: Found, page: PageRequest) -> TaskPage:
 
 def _bytes_shown(task: Task) -> int:
     result = task.state.result if isinstance(task.state, Succeeded) else None
-    errors = sum(len(error.message) + len(error.traceback) for error in task.errors)
-    return len(task.payload or "") + len(result or "") + errors
+    texts = [task.payload or "", result or "", task.last_error or ""]
+    texts += [text for error in task.errors for text in (error.message, error.traceback)]
+    return sum(len(text.encode()) for text in texts)
