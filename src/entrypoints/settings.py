@@ -25,6 +25,7 @@ from .urls import (
     SqliteUrl,
     StorageUrl,
     parse_address,
+    parse_schema,
     parse_storage_url,
 )
 
@@ -181,19 +182,12 @@ class _Reader:
 
 def _storage(read: _Reader, default: StorageUrl) -> StorageUrl:
     url = read.get("storage", parse_storage_url, default)
-    schema = read.get("schema", _schema, None)
+    schema = read.get("schema", parse_schema, None)
     if schema is None:
         return url
     if not isinstance(url, PostgresUrl):
         raise InvalidSettingError(read.spelling("schema"), f"{url} has no schemas")
     return attrs.evolve(url, schema=schema)
-
-
-def _schema(text: str) -> str | None:
-    # PostgreSQL cuts longer names without a word.
-    if len(text.encode()) > 63 or "\0" in text:  # noqa: PLR2004  NAMEDATALEN - 1
-        raise ValueError("must be 1 to 63 bytes")
-    return text
 
 
 def _span(least: timedelta) -> Callable[[str], timedelta]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote
 
 import attrs
 
@@ -25,6 +25,9 @@ KNOWN_SCHEMES: Final = (
 DEFAULT_GRPC_PORT: Final = 7480
 
 _MAX_PORT: Final = 65535
+_MAX_SCHEMA_BYTES: Final = 63
+"""PostgreSQL cuts longer names without a word."""
+
 _HOST_AND_PORT: Final = re.compile(
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?"
 )
@@ -149,6 +152,18 @@ def parse_address(text: str, *, default_port: int | None = None) -> Address:
     return Address(host=spelt["host"].strip("[]"), port=port)
 
 
+def parse_schema(text: str) -> str:
+    """
+    Return the name of a PostgreSQL schema.
+
+    Raises:
+        ValueError: `text` is none.
+    """
+    if not 1 <= len(text.encode()) <= _MAX_SCHEMA_BYTES or "\0" in text:
+        raise ValueError(f"a schema's name must be 1 to {_MAX_SCHEMA_BYTES} bytes")
+    return text
+
+
 def redacted(url: str) -> str:
     """
     Return `url` without passwords, also where it is malformed.
@@ -182,17 +197,18 @@ def _sqlite(rest: str) -> SqliteUrl:
 
 
 def _postgres(text: str) -> PostgresUrl:
-    # libpq has no parameter `schema`, so it is ours to take.
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        raise _refused(f"{redacted(text)!r} is no PostgreSQL URL") from None
-    parameters = parse_qsl(parts.query, keep_blank_values=True)
-    schema = dict(parameters).get("schema")
-    if schema is None:
+    # libpq has no parameter `schema`, so it is ours to take; all others stay as they are.
+    base, _, query = text.partition("?")
+    parameters = query.split("&") if query else []
+    ours = [parameter for parameter in parameters if parameter.startswith("schema=")]
+    if not ours:
         return PostgresUrl(dsn=text)
-    kept = urlencode([(name, value) for name, value in parameters if name != "schema"])
-    return PostgresUrl(dsn=urlunsplit(parts._replace(query=kept)), schema=schema or None)
+    try:
+        schema = parse_schema(unquote(ours[-1].removeprefix("schema=")))
+    except ValueError as error:
+        raise _refused(str(error)) from None
+    others = "&".join(parameter for parameter in parameters if parameter not in ours)
+    return PostgresUrl(dsn=f"{base}?{others}" if others else base, schema=schema)
 
 
 def _grpc(rest: str) -> GrpcUrl:
