@@ -14,9 +14,9 @@ from typing import Any, assert_never
 import attrs
 from dependency_injector import containers, providers
 
+from ..adapters.batching.queue import BatchingQueue
 from ..adapters.ids import RandomIds, RandomJitter
 from ..adapters.memory import MemoryStorage
-from ..adapters.shelter import TaskShelter
 from ..adapters.wake_up import LocalWakeUp
 from ..domain.admin import AdminService
 from ..domain.maintenance import MaintenanceService
@@ -31,8 +31,8 @@ OpensStorage = AbstractAsyncContextManager[Storage]
 class Services:
     """The driving ports, on one open storage."""
 
-    queue: QueueService
-    """A `TaskQueue` that is also an `Undo`."""
+    queue: BatchingQueue
+    """A `TaskQueue` that is also an `Undo`, and can be told to let go of those who wait."""
 
     admin: TaskAdmin
     maintenance: Maintenance
@@ -52,16 +52,17 @@ async def open_services(url: StorageUrl) -> AsyncIterator[Services]:
     container = _Container(url=url)
     async with container.opens_storage() as storage:
         container.storage.override(providers.Object(storage))
+        queue = container.queue()
         try:
             yield Services(
-                queue=container.queue(),
+                queue=queue,
                 admin=container.admin(),
                 maintenance=container.maintenance(),
                 storage=storage,
                 jitter=container.jitter(),
             )
         finally:
-            await container.shelter().empty()
+            await queue.close()
 
 
 @asynccontextmanager
@@ -93,15 +94,16 @@ class _Container(containers.DeclarativeContainer):
     ids: providers.Provider[Ids] = providers.Singleton(RandomIds)
     jitter: providers.Provider[Jitter] = providers.Singleton(RandomJitter)
     wake_up: providers.Provider[WakeUp] = providers.Singleton(LocalWakeUp)
-    shelter: providers.Provider[TaskShelter] = providers.Singleton(TaskShelter)
-    queue: providers.Provider[QueueService] = providers.Singleton(
+    service: providers.Provider[QueueService] = providers.Singleton(
         QueueService,
         tasks=storage.provided.tasks,
         clock=storage.provided.clock,
         ids=ids,
         jitter=jitter,
         wake_up=wake_up,
-        shelter=shelter,
+    )
+    queue: providers.Provider[BatchingQueue] = providers.Singleton(
+        BatchingQueue, service, clock=storage.provided.clock, wake_up=wake_up, jitter=jitter
     )
     admin: providers.Provider[TaskAdmin] = providers.Singleton(
         AdminService,

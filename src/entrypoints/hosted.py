@@ -15,16 +15,15 @@ from typing import Any, Protocol, TypeVar
 import attrs
 
 from ..domain.errors import TaskQueueError
-from ..domain.ports import TaskAdmin
 from ..domain.requests import (
     HeartbeatRequest,
+    LeaseRef,
     LeaseRequest,
     NewTask,
     PageRequest,
     Settlement,
     TaskFilter,
 )
-from ..domain.service import QueueService
 from ..domain.views import Beat, Enqueued, LeasedTask, QueueView, TaskPage, TaskView
 from .host import Host, Undeliverable
 
@@ -69,7 +68,7 @@ class HostedTaskQueue:
     """A `TaskQueue` whose calls are carried out on a host's thread."""
 
     def __init__(self, host: Host, wait: Wait) -> None:
-        self._queue: QueueService = host.opened.result().queue
+        self._queue = host.opened.result().queue
         self._call = _Caller(host=host, wait=wait).call
 
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued | TaskQueueError]:
@@ -93,14 +92,15 @@ class HostedTaskQueue:
         return await self._call(self._queue.get(task_id))
 
     async def _undo(self, leased: list[LeasedTask]) -> None:
-        await self._queue.undo_leases([task.ref for task in leased])
+        refs = [LeaseRef(task_id=task.task.id, lease_token=task.lease_token) for task in leased]
+        await self._queue.undo_leases(refs)
 
 
 class HostedTaskAdmin:
     """A `TaskAdmin` whose calls are carried out on a host's thread."""
 
     def __init__(self, host: Host, wait: Wait) -> None:
-        self._admin: TaskAdmin = host.opened.result().admin
+        self._admin = host.opened.result().admin
         self._call = _Caller(host=host, wait=wait).call
 
     async def list_tasks(self, wanted: TaskFilter, page: PageRequest) -> TaskPage:
