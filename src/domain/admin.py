@@ -16,6 +16,7 @@ from .ids import IdempotencyKey, QueueName, TaskId, TaskType
 from .limits import MAX_LEASE_PAYLOAD_BYTES
 from .ports import Clock, QueueRepository, TaskRepository, WakeUp
 from .requests import PageRequest, TaskFilter
+from .snapshots import Snapshots
 from .storing import Found, Queue, QueueDepths, Replaced, Selection
 from .task import Queued, Succeeded, Task
 from .views import QueueView, TaskPage, view
@@ -35,7 +36,7 @@ class AdminService:
 
     def __attrs_post_init__(self) -> None:
         """Make what every change goes through."""
-        self._changer = TaskChanger(self._tasks, self._clock)
+        self._changer = TaskChanger(self._tasks, self._clock, Snapshots(capacity=0))
 
     async def list_tasks(self, wanted: TaskFilter, page: PageRequest) -> TaskPage:
         """Return one page; see `TaskAdmin.list_tasks`."""
