@@ -18,6 +18,7 @@ from ...domain.errors import TaskQueueError
 from ..settings import InvalidSettingError
 from . import dead, queues, tasks
 from .enqueue import enqueue
+from .server import migrate, server
 from .terminal import note
 
 
@@ -45,6 +46,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(server)
+app.command()(migrate)
 app.command()(enqueue)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(dead.app, name="dead")

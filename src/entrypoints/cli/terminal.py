@@ -8,12 +8,10 @@ characters spelt out, and is never read as markup.
 from __future__ import annotations
 
 import sys
-import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-_DANGEROUS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Controls, bidirectional marks and other formats, surrogates, line and paragraph ends."""
+from ..printable import printable
 
 _STYLES: Final = {
     "succeeded": "green",
@@ -22,16 +20,6 @@ _STYLES: Final = {
     "leased": "cyan",
     "cancelled": "dim",
 }
-
-
-def printable(text: str) -> str:
-    r"""Return `text` with each character that could move a cursor spelt out (`\\x1b`)."""
-    return "".join(
-        character.encode("unicode_escape").decode()
-        if unicodedata.category(character) in _DANGEROUS
-        else character
-        for character in text
-    )
 
 
 def on_terminal() -> bool:
