@@ -63,7 +63,7 @@ def _without_foreign_words(_: Any, __: str, event: EventDict) -> EventDict:
     exc_info = event.pop("exc_info", None)
     error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
     if isinstance(error, BaseException):
-        event["exception"] = [described(each) for each in _chain(error)]
+        event["raised"] = [described(each) for each in _chain(error)]
     return event
 
 
