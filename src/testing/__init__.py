@@ -1,1 +1,57 @@
 """For people who add a storage: the conformance suites and their builders. Needs pytest."""
+
+import pytest
+
+# Before the suites are imported: a failing assert would else say nothing but AssertionError.
+pytest.register_assert_rewrite(f"{__name__}.conformance")
+
+from .builders import (  # noqa: E402
+    DAY,
+    EMAILS,
+    HOUR,
+    IMAGES,
+    MICROSECOND,
+    MINUTE,
+    NOON,
+    RESIZE,
+    SECOND,
+    SEND,
+    a_demand,
+    a_lease,
+    a_task,
+    a_task_id,
+    an_error,
+    leased_until,
+    some_grants,
+)
+from .conformance.fixtures import Connect  # noqa: E402
+from .conformance.queue_repository import QueueRepositoryConformance  # noqa: E402
+from .conformance.task_repository import TaskRepositoryConformance  # noqa: E402
+from .fakes import CountingIds, FixedJitter, ManualClock, ManualWakeUp  # noqa: E402
+
+__all__ = [
+    "DAY",
+    "EMAILS",
+    "HOUR",
+    "IMAGES",
+    "MICROSECOND",
+    "MINUTE",
+    "NOON",
+    "RESIZE",
+    "SECOND",
+    "SEND",
+    "Connect",
+    "CountingIds",
+    "FixedJitter",
+    "ManualClock",
+    "ManualWakeUp",
+    "QueueRepositoryConformance",
+    "TaskRepositoryConformance",
+    "a_demand",
+    "a_lease",
+    "a_task",
+    "a_task_id",
+    "an_error",
+    "leased_until",
+    "some_grants",
+]

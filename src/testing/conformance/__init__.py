@@ -1,0 +1,1 @@
+"""What every storage and every `TaskQueue` must do, as tests to inherit."""

@@ -1,0 +1,110 @@
+"""Listing tasks."""
+
+from __future__ import annotations
+
+import pytest
+
+from ...domain.ids import IdempotencyKey, JsonText, QueueName, TaskId
+from ...domain.ports import TaskRepository
+from ...domain.storing import Change, Found, Selection
+from ...domain.task import Dead, Status, Succeeded, Task
+from ..builders import (
+    EMAILS,
+    IMAGES,
+    NOON,
+    RESIZE,
+    a_task,
+    a_task_id,
+)
+from .add import HOLDERS
+from .replace import changed
+from .round_trip import without_payload
+
+
+class SearchContract:
+    """`search` lists tasks, the greatest id first."""
+
+    async def test_the_greatest_id_comes_first(self, tasks: TaskRepository) -> None:
+        await tasks.add([a_task(id=a_task_id(number)) for number in (3, 1, 4, 2)])
+
+        found = await tasks.search(Selection(), limit=10, with_payload=False)
+
+        assert [task.id for task in found.tasks] == [a_task_id(number) for number in (4, 3, 2, 1)]
+
+    async def test_nothing_is_found_where_nothing_is_stored(self, tasks: TaskRepository) -> None:
+        found = await tasks.search(Selection(), limit=10, with_payload=True)
+
+        assert found == Found()
+
+    async def test_payload_and_result_come_only_when_asked_for(self, tasks: TaskRepository) -> None:
+        task = a_task(payload='{"n": 1}', state=Succeeded(at=NOON, result=JsonText("[2]")))
+        await tasks.add([task])
+
+        with_ = await tasks.search(Selection(), limit=10, with_payload=True)
+        without = await tasks.search(Selection(), limit=10, with_payload=False)
+
+        assert with_ == Found(tasks=(task,))
+        assert without == Found(tasks=(without_payload(task),))
+
+    async def test_each_part_of_a_selection_narrows(self, tasks: TaskRepository) -> None:
+        plain = a_task(id=a_task_id(1))
+        image = a_task(id=a_task_id(2), queue=IMAGES)
+        resize = a_task(id=a_task_id(3), type=RESIZE)
+        dead = a_task(id=a_task_id(4), state=Dead(at=NOON))
+        keyed = a_task(id=a_task_id(5), key="k-1")
+        keyed_image = a_task(id=a_task_id(6), key="k-1", queue=IMAGES)
+        await tasks.add([plain, image, resize, dead, keyed, keyed_image])
+        key = IdempotencyKey("k-1")
+
+        async def numbers(selection: Selection) -> list[int]:
+            found = await tasks.search(selection, limit=10, with_payload=False)
+            return [int(task.id[:8], 16) for task in found.tasks]
+
+        assert await numbers(Selection(queue=IMAGES)) == [6, 2]
+        assert await numbers(Selection(type=RESIZE)) == [3]
+        assert await numbers(Selection(statuses=(Status.DEAD,))) == [4]
+        assert await numbers(Selection(statuses=(Status.DEAD, Status.QUEUED))) == [6, 5, 4, 3, 2, 1]
+        assert await numbers(Selection(idempotency_key=key)) == [6, 5]
+        assert await numbers(Selection(idempotency_key=key, queue=EMAILS)) == [5]
+        assert await numbers(Selection(before=a_task_id(3))) == [2, 1]
+        assert await numbers(Selection(before=a_task_id(6), queue=IMAGES)) == [2]
+        assert await numbers(Selection(queue=QueueName("Images"))) == []
+        assert await numbers(Selection(idempotency_key=IdempotencyKey("K-1"))) == []
+
+    @pytest.mark.parametrize("status", Status)
+    async def test_a_status_finds_its_tasks_only(
+        self, tasks: TaskRepository, status: Status
+    ) -> None:
+        each = {task.status: task for task in (a_task(state=state) for state in HOLDERS.values())}
+        await tasks.add(list(each.values()))
+
+        found = await tasks.search(Selection(statuses=(status,)), limit=10, with_payload=True)
+
+        assert found == Found(tasks=(each[status],))
+
+    @pytest.mark.parametrize("size", [1, 2, 7, 20])
+    async def test_a_walk_visits_each_task_once_while_tasks_change(
+        self, tasks: TaskRepository, size: int
+    ) -> None:
+        stored = [a_task(id=a_task_id(number)) for number in range(100, 120)]
+        await tasks.add(stored)
+        visited: list[TaskId] = []
+        before: TaskId | None = None
+
+        while page := await _page(tasks, before, size):
+            visited += [task.id for task in page]
+            before = visited[-1]
+            # Newer tasks come, visited ones change, end and go: none of it moves the walk.
+            await tasks.add([a_task(), a_task(id=a_task_id(1000 + len(visited)))])
+            ended = changed(page[0], Dead(at=NOON))
+            await tasks.replace([Change(old=page[0], new=ended)])
+            await tasks.delete([ended])
+
+        assert visited == [task.id for task in reversed(stored)]
+
+
+async def _page(tasks: TaskRepository, before: TaskId | None, size: int) -> tuple[Task, ...]:
+    found = await tasks.search(
+        Selection(queue=EMAILS, before=before), limit=size, with_payload=False
+    )
+    return found.tasks

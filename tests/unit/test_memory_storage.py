@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pytest
+
+from leaseq.adapters.memory import MemoryStorage
+from leaseq.domain.ports import Storage
+from leaseq.testing import QueueRepositoryConformance, TaskRepositoryConformance
+
+
+class TestMemoryTasks(TaskRepositoryConformance):
+    shared_by_handles = False
+    survives_reopen = False
+
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return MemoryStorage()
+
+
+class TestMemoryQueues(QueueRepositoryConformance):
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return MemoryStorage()
