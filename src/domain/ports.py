@@ -115,7 +115,7 @@ class TaskRepository(Protocol):
     `add` and `replace` may safely be repeated) and StorageError.
     """
 
-    async def add(self, tasks: Sequence[Task]) -> list[Added | Task]:
+    async def add(self, tasks: Sequence[Task]) -> Sequence[Added | Task | TaskQueueError]:
         """
         Store each task unless its queue holds its idempotency key already.
 
@@ -123,6 +123,9 @@ class TaskRepository(Protocol):
         its payload). Adding a task again under its id answers STORED and changes
         nothing. Of tasks with one key, in one call or in many that race, one is stored;
         when its writer rolls back another takes its place.
+
+        Per item: UnreadableTaskError (what holds the key cannot be read), StorageError
+        (the storage refuses this one task).
         """
         ...
 

@@ -259,7 +259,11 @@ def _beat(answer: Task | TaskQueueError, *, now: datetime) -> Beat | TaskQueueEr
             return refusal
 
 
-def _enqueued(new: NewTask, task: Task, outcome: Added | Task) -> Enqueued | TaskQueueError:
+def _enqueued(
+    new: NewTask, task: Task, outcome: Added | Task | TaskQueueError
+) -> Enqueued | TaskQueueError:
+    if isinstance(outcome, TaskQueueError):
+        return outcome
     if isinstance(outcome, Added):
         return Enqueued(task=view(task), created=True)
     if outcome.fingerprint != task.fingerprint and not new.allow_different_payload:
