@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from ..domain.ids import QueueName
 
 
 class LocalSignal:
-    """A `Signal` that `LocalWakeUp` sets."""
+    """A `Signal` that `LocalWakeUp` tells."""
 
     def __init__(self) -> None:
-        self._told = asyncio.Event()
+        self._woken = asyncio.Event()
+        self._news = False
 
     def tell(self) -> None:
-        """Let the next `wait`, or the one that waits now, return."""
-        self._told.set()
+        """Let the next `wait`, or the one that is under way, return True."""
+        self._news = True
+        self._woken.set()
 
-    async def wait(self, *, timeout: timedelta) -> None:  # noqa: ASYNC109  the port's signature
-        """Return when told since the last return, or else after `timeout`."""
-        try:
+    def nudge(self) -> None:
+        """Let the next `wait`, or the one that is under way, return."""
+        self._woken.set()
+
+    async def wait(self, *, timeout: timedelta) -> bool:  # noqa: ASYNC109  the port's signature
+        """Return True once told since the last return, False after `timeout` or a nudge."""
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout.total_seconds()):
-                await self._told.wait()
-        except TimeoutError:
-            return
-        self._told.clear()
+                await self._woken.wait()
+        news = self._news
+        self._news = False
+        self._woken.clear()
+        return news
 
 
 class LocalWakeUp:

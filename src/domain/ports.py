@@ -77,8 +77,16 @@ class Jitter(Protocol):
 class Signal(Protocol):
     """Told when one of the queues listened to may have something due."""
 
-    async def wait(self, *, timeout: timedelta) -> None:  # noqa: ASYNC109  the port has no loop
-        """Return when told since the last return, or else after `timeout`."""
+    async def wait(self, *, timeout: timedelta) -> bool:  # noqa: ASYNC109  the port has no loop
+        """
+        Return True once told since the last return, False after `timeout` or a nudge.
+
+        A word that comes between two waits is not missed.
+        """
+        ...
+
+    def nudge(self) -> None:
+        """Let the wait that is under way return, or else the next one."""
         ...
 
 

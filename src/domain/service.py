@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, assert_never
+from itertools import islice
+from typing import assert_never
 
 import attrs
 
@@ -19,14 +20,15 @@ from .changes import Decision, TaskChanger, Wish, sound_wish
 from .errors import (
     IdempotencyKeyReusedError,
     InvalidArgumentError,
+    StorageError,
     TaskNotFoundError,
     TaskQueueError,
     UnreadableTaskError,
 )
 from .ids import IdempotencyKey, JsonText, LeaseToken, QueueName
 from .lease import Lease
-from .limits import MAX_JSON_BYTES, MAX_LEASE_PAYLOAD_BYTES
-from .ports import Clock, Ids, Jitter, Signal, TaskRepository, WakeUp
+from .limits import MAX_BATCH, MAX_JSON_BYTES, MAX_LEASE_PAYLOAD_BYTES
+from .ports import Clock, Ids, Jitter, TaskRepository, WakeUp
 from .requests import (
     Complete,
     Fail,
@@ -40,12 +42,44 @@ from .requests import (
 from .storing import Added, Demand, Found
 from .task import Leased, Queued, Task, unreadable_row
 from .validation import LeaseTerms
-from .views import Beat, Enqueued, LeasedTask, TaskView, leased_view, view
+from .views import Beat, Enqueued, LeasedTask, Taken, TaskView, leased_view, view
 
-_POLL_AT_LEAST_EVERY: Final = timedelta(seconds=1)
-"""A waiting Lease looks again after half of this to all of it, told or not."""
 
-_SHORTEST_POLL: Final = timedelta(milliseconds=1)
+class _Grants:
+    """Who gets the n-th task of a look: the callers in turn, each up to what it wants."""
+
+    def __init__(self, callers: Sequence[LeaseTerms], ids: Ids) -> None:
+        self._callers = callers
+        turns = (
+            (nth, index) for index, terms in enumerate(callers) for nth in range(terms.max_tasks)
+        )
+        order = [index for _, index in sorted(turns)][:MAX_BATCH]
+        self._receivers = {ids.lease_token(): index for index in order}
+
+    @property
+    def wanted(self) -> int:
+        """How many tasks the callers want in all, cut to what one claim may give."""
+        return len(self._receivers)
+
+    def leases(self, after: int, *, now: datetime) -> tuple[Lease, ...]:
+        """Return the leases to grant at `now` once the first `after` are granted."""
+        return tuple(
+            Lease(
+                token=token,
+                holder=self._callers[index].worker_id,
+                expires_at=now + self._callers[index].lease_duration,
+            )
+            for token, index in islice(self._receivers.items(), after, None)
+        )
+
+    def dealt(self, tasks: Sequence[Task], *, now: datetime, dry: bool) -> Taken:
+        """Return the tasks by caller, as each sees them at `now`."""
+        dealt: tuple[list[LeasedTask], ...] = tuple([] for _ in self._callers)
+        for task in tasks:
+            if isinstance(task.state, Leased):
+                receiver = self._receivers[task.state.lease.token]
+                dealt[receiver].append(leased_view(task, task.state.lease, now=now))
+        return Taken(tasks=dealt, dry=dry)
 
 
 @attrs.define(kw_only=True)
@@ -99,55 +133,48 @@ class QueueService:
     # --- workers
 
     async def lease(self, request: LeaseRequest) -> list[LeasedTask]:
-        """Lease tasks, waiting for a first one; see `TaskQueue.lease`."""
-        terms = validation.lease_terms(request)
-        deadline = self._clock.now() + terms.wait
-        with self._wake_up.listen(terms.queues) as signal:
-            while True:
-                leased = await self._claim(terms)
-                if leased or not await self._another_look(terms, deadline, signal):
-                    return leased
+        """Lease what is due now: this `TaskQueue` does not wait, whoever is around it does."""
+        taken = await self.take([validation.lease_terms(request)])
+        return taken.tasks[0]
 
-    async def _another_look(self, terms: LeaseTerms, deadline: datetime, signal: Signal) -> bool:
-        now = self._clock.now()
-        if now >= deadline:
-            return False
-        poll = _POLL_AT_LEAST_EVERY * (1 - self._jitter.draw() / 2)
-        wake_at = min(deadline, now + poll)
-        due_at = await self._tasks.next_due(terms.queues, terms.types, now=now)
-        if due_at is not None:
-            wake_at = min(wake_at, due_at)
-        await signal.wait(timeout=max(_SHORTEST_POLL, wake_at - self._clock.now()))
-        return True
+    async def take(self, callers: Sequence[LeaseTerms]) -> Taken:
+        """
+        Look once for callers that ask for the same queues and types: a task to each in turn.
 
-    async def _claim(self, terms: LeaseTerms) -> list[LeasedTask]:
+        Not to be cancelled while it runs: leases that were granted would be nobody's.
+        """
+        grants = _Grants(callers, self._ids)
         tasks: list[Task] = []
         room = MAX_LEASE_PAYLOAD_BYTES
-        for queue in self._in_turn(terms):
-            wanted = terms.max_tasks - len(tasks)
+        dry = True
+        for queue in self._in_turn(callers[0]):
+            wanted = grants.wanted - len(tasks)
             # A claim may give one task of any size, so there must be room for the largest.
             if not wanted or room < MAX_JSON_BYTES:
+                dry = False
                 break
-            found = await self._claim_from(queue, terms, wanted=wanted, room=room)
+            try:
+                found = await self._claim(queue, callers[0], grants, after=len(tasks), room=room)
+            except StorageError:
+                if not tasks:
+                    raise
+                break  # what the queues before gave is out already, and worth delivering
             tasks += found.tasks
             room -= sum(task.payload_bytes for task in found.tasks)
-        now = self._clock.now()
-        return [
-            leased_view(task, task.state.lease, now=now)
-            for task in tasks
-            if isinstance(task.state, Leased)
-        ]
+            dry = dry and len(found.tasks) + len(found.unreadable) < wanted
+        return grants.dealt(tasks, now=self._clock.now(), dry=dry and room >= MAX_JSON_BYTES)
 
-    async def _claim_from(
-        self, queue: QueueName, terms: LeaseTerms, *, wanted: int, room: int
+    async def next_due(self, terms: LeaseTerms) -> datetime | None:
+        """Return when the next task for such a caller becomes due; nothing about those due."""
+        return await self._tasks.next_due(terms.queues, terms.types, now=self._clock.now())
+
+    async def _claim(
+        self, queue: QueueName, terms: LeaseTerms, grants: _Grants, *, after: int, room: int
     ) -> Found:
-        tokens = [self._ids.lease_token() for _ in range(wanted)]
         now = self._clock.now()
-        expires_at = now + terms.lease_duration
-        grants = tuple(
-            Lease(token=token, holder=terms.worker_id, expires_at=expires_at) for token in tokens
+        demand = Demand(
+            queue=queue, types=terms.types, grants=grants.leases(after, now=now), max_bytes=room
         )
-        demand = Demand(queue=queue, types=terms.types, grants=grants, max_bytes=room)
         found = await self._tasks.claim(demand, now=now)
         if found.unreadable:
             error = unreadable_row(terms.worker_id, now=now)

@@ -114,6 +114,17 @@ def leased_view(task: Task, lease: Lease, *, now: datetime) -> LeasedTask:
 
 
 @attrs.frozen(kw_only=True)
+class Taken:
+    """What one look gave to several callers."""
+
+    tasks: tuple[list[LeasedTask], ...]
+    """For each caller, in their order."""
+
+    dry: bool
+    """Nothing more is due for them."""
+
+
+@attrs.frozen(kw_only=True)
 class Beat:
     """The answer to a heartbeat of one lease that lives."""
 

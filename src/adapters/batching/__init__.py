@@ -1,0 +1,1 @@
+"""A `TaskQueue` around the service: merges calls, and deals leases to those who wait."""
