@@ -102,14 +102,14 @@ class TaskChanger:
                 changes[index] = Change(old=old, new=new)
         return answers | await self._store(changes)
 
-    async def _store(self, changes: Mapping[int, Change]) -> dict[int, Task]:
+    async def _store(self, changes: Mapping[int, Change]) -> dict[int, Task | TaskQueueError]:
         if not changes:
             return {}
         outcomes = await self._tasks.replace(list(changes.values()))
         return {
-            index: change.new
+            index: outcome if isinstance(outcome, TaskQueueError) else change.new
             for (index, change), outcome in zip(changes.items(), outcomes, strict=True)
-            if outcome is Replaced.DONE
+            if outcome is Replaced.DONE or isinstance(outcome, TaskQueueError)
         }
 
 

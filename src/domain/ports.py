@@ -161,12 +161,15 @@ class TaskRepository(Protocol):
         """Return the tasks with these ids, in no order; ids that nothing has are left out."""
         ...
 
-    async def replace(self, changes: Sequence[Change]) -> list[Replaced]:
+    async def replace(self, changes: Sequence[Change]) -> Sequence[Replaced | TaskQueueError]:
         """
         For each change store `new` if the stored version is that of `old`.
 
         At most one change per task. Each change is atomic by itself; payloads are not
-        written. Answers in the order of `changes`.
+        written, and what else a task keeps for life (queue, type, key, priority, retry
+        policy, time of creation) need not be. Answers in the order of `changes`.
+
+        Per item: StorageError (the storage refuses this one change).
         """
         ...
 
