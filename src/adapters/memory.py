@@ -17,6 +17,7 @@ from itertools import islice
 import attrs
 
 from ..domain import lifecycle
+from ..domain.errors import TaskQueueError
 from ..domain.ids import IdempotencyKey, QueueName, TaskId, TaskType
 from ..domain.limits import COUNTED_EXACTLY
 from ..domain.ports import Clock
@@ -115,7 +116,7 @@ class MemoryTaskRepository:
         found = (self._tasks[task_id] for task_id in dict.fromkeys(ids) if task_id in self._tasks)
         return Found(tasks=_read(found, with_payload=with_payload))
 
-    async def replace(self, changes: Sequence[Change]) -> list[Replaced]:
+    async def replace(self, changes: Sequence[Change]) -> Sequence[Replaced | TaskQueueError]:
         """Compare and swap; see `TaskRepository.replace`."""
         return [self._replace(change) for change in changes]
 

@@ -16,6 +16,7 @@ from .ids import IdempotencyKey, QueueName, TaskId, TaskType
 from .limits import MAX_LEASE_PAYLOAD_BYTES
 from .ports import Clock, QueueRepository, TaskRepository, WakeUp
 from .requests import PageRequest, TaskFilter
+from .snapshots import Snapshots
 from .storing import Found, Queue, QueueDepths, Replaced, Selection
 from .task import Queued, Succeeded, Task
 from .views import QueueView, TaskPage, view
@@ -35,7 +36,7 @@ class AdminService:
 
     def __attrs_post_init__(self) -> None:
         """Make what every change goes through."""
-        self._changer = TaskChanger(self._tasks, self._clock)
+        self._changer = TaskChanger(self._tasks, self._clock, Snapshots(capacity=0))
 
     async def list_tasks(self, wanted: TaskFilter, page: PageRequest) -> TaskPage:
         """Return one page; see `TaskAdmin.list_tasks`."""
@@ -173,5 +174,6 @@ def _page(found: Found, page: PageRequest) -> TaskPage:
 
 def _bytes_shown(task: Task) -> int:
     result = task.state.result if isinstance(task.state, Succeeded) else None
-    errors = sum(len(error.message) + len(error.traceback) for error in task.errors)
-    return len(task.payload or "") + len(result or "") + errors
+    texts = [task.payload or "", result or "", task.last_error or ""]
+    texts += [text for error in task.errors for text in (error.message, error.traceback)]
+    return sum(len(text.encode()) for text in texts)

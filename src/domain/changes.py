@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -17,8 +18,9 @@ from .errors import (
 )
 from .ids import TaskId
 from .ports import Clock, TaskRepository
+from .snapshots import Snapshots
 from .storing import Change, Replaced
-from .task import Task
+from .task import Leased, Task
 
 _TRIES: Final = 3
 
@@ -47,10 +49,16 @@ def sound_wish(make: Callable[[], Wish]) -> Wish | InvalidArgumentError:
 
 @attrs.frozen
 class TaskChanger:
-    """Makes changes by compare-and-swap, deciding again where somebody was faster."""
+    """
+    Makes changes by compare-and-swap, deciding again where somebody was faster.
+
+    A first try may decide by a snapshot of the task instead of loading it. It may only
+    accept: what a snapshot refuses is decided on what is stored.
+    """
 
     _tasks: TaskRepository
     _clock: Clock
+    _snapshots: Snapshots
 
     async def make(
         self, wishes: Sequence[Wish | InvalidArgumentError]
@@ -78,11 +86,33 @@ class TaskChanger:
         return [answers[index] for index in range(len(wishes))]
 
     async def _try(self, turn: Mapping[int, Wish]) -> dict[int, Task | TaskQueueError]:
-        ids = [wish.task_id for wish in turn.values()]
-        found = await self._tasks.load(ids, with_payload=False)
-        stored = {task.id: task for task in found.tasks}
+        changes = self._accepted_by_snapshot(turn)
+        unseen = {index: wish for index, wish in turn.items() if index not in changes}
+        answers, decided = await self._decide_on_stored(unseen)
+        return answers | await self._store(changes | decided)
+
+    def _accepted_by_snapshot(self, turn: Mapping[int, Wish]) -> dict[int, Change]:
+        changes: dict[int, Change] = {}
+        now = self._clock.now()
+        for index, wish in turn.items():
+            seen = self._snapshots.recall(wish.task_id)
+            if seen is None:
+                continue
+            with suppress(TaskQueueError):
+                new = wish.decide(seen, now)
+                if new is not seen:
+                    changes[index] = Change(old=seen, new=new)
+        return changes
+
+    async def _decide_on_stored(
+        self, turn: Mapping[int, Wish]
+    ) -> tuple[dict[int, Task | TaskQueueError], dict[int, Change]]:
         answers: dict[int, Task | TaskQueueError] = {}
         changes: dict[int, Change] = {}
+        if not turn:
+            return answers, changes
+        found = await self._tasks.load([wish.task_id for wish in turn.values()], with_payload=False)
+        stored = {task.id: task for task in found.tasks}
         now = self._clock.now()
         for index, wish in turn.items():
             old = stored.get(wish.task_id)
@@ -100,17 +130,23 @@ class TaskChanger:
                 answers[index] = old
             else:
                 changes[index] = Change(old=old, new=new)
-        return answers | await self._store(changes)
+        return answers, changes
 
     async def _store(self, changes: Mapping[int, Change]) -> dict[int, Task | TaskQueueError]:
         if not changes:
             return {}
+        for change in changes.values():
+            self._snapshots.forget(change.old.id)
         outcomes = await self._tasks.replace(list(changes.values()))
-        return {
-            index: outcome if isinstance(outcome, TaskQueueError) else change.new
-            for (index, change), outcome in zip(changes.items(), outcomes, strict=True)
-            if outcome is Replaced.DONE or isinstance(outcome, TaskQueueError)
-        }
+        answers: dict[int, Task | TaskQueueError] = {}
+        for (index, change), outcome in zip(changes.items(), outcomes, strict=True):
+            if isinstance(outcome, TaskQueueError):
+                answers[index] = outcome
+            elif outcome is Replaced.DONE:
+                answers[index] = change.new
+                if isinstance(change.new.state, Leased):
+                    self._snapshots.keep(change.new)
+        return answers
 
 
 def _first_of_each_task(waiting: Mapping[int, Wish]) -> dict[int, Wish]:

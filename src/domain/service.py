@@ -39,6 +39,7 @@ from .requests import (
     Release,
     Settlement,
 )
+from .snapshots import Snapshots
 from .storing import Added, Demand, Found
 from .task import Leased, Queued, Task, unreadable_row
 from .validation import LeaseTerms
@@ -91,12 +92,13 @@ class QueueService:
     _ids: Ids
     _jitter: Jitter
     _wake_up: WakeUp
+    _snapshots: Snapshots = attrs.field(init=False, factory=Snapshots)
     _changer: TaskChanger = attrs.field(init=False)
     _turn: int = attrs.field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
         """Make what every change goes through."""
-        self._changer = TaskChanger(self._tasks, self._clock)
+        self._changer = TaskChanger(self._tasks, self._clock, self._snapshots)
 
     # --- producers
 
@@ -179,6 +181,8 @@ class QueueService:
         if found.unreadable:
             error = unreadable_row(terms.worker_id, now=now)
             await self._tasks.quarantine(found.unreadable, error, now=now)
+        for task in found.tasks:
+            self._snapshots.keep(task)
         return found
 
     def _in_turn(self, terms: LeaseTerms) -> Sequence[QueueName]:

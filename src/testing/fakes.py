@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import Protocol
 
+from ..adapters.clock import SystemClock
 from ..domain.ids import LeaseToken, QueueName, TaskId
 from .builders import NOON, a_task_id
 
@@ -31,10 +33,10 @@ class ManualClock:
         """Let `span` pass; waits that end by then return."""
         self._now += span
         for alarm in [alarm for alarm in self._alarms if alarm.rings_by(self._now)]:
-            alarm.tell()
+            alarm.nudge()
 
     def ring(self, alarm: ManualSignal) -> None:
-        """Tell `alarm` once its time has come."""
+        """Nudge `alarm` once its time has come."""
         self._alarms.add(alarm)
 
     def silence(self, alarm: ManualSignal) -> None:
@@ -48,7 +50,8 @@ class ManualSignal:
     def __init__(self, clock: ManualClock, wake_up: ManualWakeUp) -> None:
         self._clock = clock
         self._wake_up = wake_up
-        self._told = asyncio.Event()
+        self._woken = asyncio.Event()
+        self._news = False
         self._ends_at: datetime | None = None
 
     def rings_by(self, now: datetime) -> bool:
@@ -56,23 +59,31 @@ class ManualSignal:
         return self._ends_at is not None and self._ends_at <= now
 
     def tell(self) -> None:
-        """Let the next `wait`, or the one that waits now, return."""
-        self._told.set()
+        """Let the next `wait`, or the one that is under way, return True."""
+        self._news = True
+        self.nudge()
+
+    def nudge(self) -> None:
+        """Let the next `wait`, or the one that is under way, return."""
+        self._woken.set()
         self._wake_up.unpark(self)
 
-    async def wait(self, *, timeout: timedelta) -> None:  # noqa: ASYNC109  the port's signature
-        """Return when told since the last return, or when the clock has moved by `timeout`."""
-        if not self._told.is_set() and timeout > timedelta(0):
+    async def wait(self, *, timeout: timedelta) -> bool:  # noqa: ASYNC109  the port's signature
+        """Return True once told since the last return, False by the clock or a nudge."""
+        if not self._woken.is_set() and timeout > timedelta(0):
             self._ends_at = self._clock.now() + timeout
             self._clock.ring(self)
             self._wake_up.park(self)
             try:
-                await self._told.wait()
+                await self._woken.wait()
             finally:
                 self._ends_at = None
                 self._clock.silence(self)
                 self._wake_up.unpark(self)
-        self._told.clear()
+        news = self._news
+        self._news = False
+        self._woken.clear()
+        return news
 
 
 class ManualWakeUp:
@@ -149,3 +160,57 @@ class FixedJitter:
     def draw(self) -> float:
         """Return the value; in [0, 1)."""
         return self._value
+
+
+class Time(Protocol):
+    """What the suite of a `TaskQueue` does with time; manual or real."""
+
+    def now(self) -> datetime:
+        """Return the time of the queue under test."""
+        ...
+
+    async def pass_by(self, span: timedelta) -> None:
+        """Return once `span` has passed for the queue under test."""
+        ...
+
+    async def until_waiting(self, number: int = 1) -> None:
+        """Return once `number` Lease calls wait for a task."""
+        ...
+
+
+class ManualTime:
+    """`Time` that passes only when a test says so: no test sleeps."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.wake_up = ManualWakeUp(self.clock)
+
+    def now(self) -> datetime:
+        """Return the time of `clock`."""
+        return self.clock.now()
+
+    async def pass_by(self, span: timedelta) -> None:
+        """Move `clock`, which ends the waits of `wake_up`."""
+        self.clock.advance(span)
+
+    async def until_waiting(self, number: int = 1) -> None:
+        """Return once `number` waits of `wake_up` are under way."""
+        await self.wake_up.until_waiting(number)
+
+
+class RealTime:
+    """`Time` for a queue whose clock a test cannot move, on this computer: tests sleep."""
+
+    _MARGIN = timedelta(milliseconds=50)
+
+    def now(self) -> datetime:
+        """Return the time of the computer."""
+        return SystemClock().now()
+
+    async def pass_by(self, span: timedelta) -> None:
+        """Sleep a little longer than `span`."""
+        await asyncio.sleep((span + self._MARGIN).total_seconds())
+
+    async def until_waiting(self, number: int = 1) -> None:  # noqa: ARG002  nobody can tell
+        """Sleep for as long as a call needs to arrive."""
+        await asyncio.sleep(4 * self._MARGIN.total_seconds())
