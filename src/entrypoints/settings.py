@@ -84,6 +84,16 @@ def process_environment() -> Mapping[str, str]:
     return os.environ
 
 
+def hush_grpc_core() -> None:
+    """
+    Keep the C library under grpc from writing to the standard error by itself.
+
+    Every failure also reaches us as an error. Whoever sets GRPC_VERBOSITY hears all the
+    same; it is read when grpc is first imported.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+
 @attrs.frozen(kw_only=True)
 class ServerSettings:
     """Everything that `leaseq server` can be told."""

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from ...domain.errors import TaskQueueError
-from ..settings import InvalidSettingError
+from ..settings import InvalidSettingError, hush_grpc_core
 from . import dead, queues, tasks
 from .enqueue import enqueue
 from .server import migrate, server
@@ -78,4 +78,5 @@ def _root(
 
 def main() -> None:
     """Run the command line of this process."""
-    app()
+    hush_grpc_core()
+    app(prog_name="leaseq")
