@@ -21,6 +21,7 @@ from ...domain.requests import LeaseRef, LeaseRequest, NewTask, Settlement
 from ...domain.service import QueueService
 from ...domain.views import Enqueued, LeasedTask, TaskView
 from ..fakes import CountingIds, FixedJitter, ManualTime, ManualWakeUp, Time
+from .fixtures import Connect, StorageFixtures
 
 QUICK = NewTask(
     type="send", retry_base=timedelta(milliseconds=1), retry_cap=timedelta(milliseconds=1)
@@ -40,11 +41,11 @@ class Services:
     maintenance: MaintenanceService
 
 
-class QueueFixtures:
+class QueueFixtures(StorageFixtures):
     """
     Override what differs: a `TaskQueue` in this process needs nothing at all.
 
-    - another storage: supply `storage`, empty and not shared between tests;
+    - another storage: supply `connect` or `storage`, as for the suite of a storage;
     - a door in front of the services, such as a client and its server: supply `queue` and
       `admin`, built upon `services`;
     - a process whose clock cannot be moved: supply `queue`, `admin`, `maintenance` and a
@@ -63,9 +64,9 @@ class QueueFixtures:
         return ManualTime()
 
     @pytest.fixture
-    def storage(self) -> Storage:
-        """Return where tasks are kept."""
-        return MemoryStorage()
+    def connect(self) -> Connect:
+        """Return what opens a memory storage."""
+        return _open_memory
 
     @pytest_asyncio.fixture
     async def services(self, storage: Storage, time: Time) -> AsyncIterator[Services]:
@@ -102,6 +103,11 @@ class QueueFixtures:
         """Skip the test where time cannot be stopped."""
         if not self.manual_time:
             pytest.skip(f"{type(self).__name__}.manual_time is False: no moment is exact")
+
+
+@asynccontextmanager
+async def _open_memory() -> AsyncIterator[Storage]:
+    yield MemoryStorage()
 
 
 @asynccontextmanager
