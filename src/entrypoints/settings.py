@@ -1,0 +1,231 @@
+"""
+What a server is told: flags, else `LEASEQ_*` of the environment, else defaults.
+
+The only module that reads the environment. Each default is safe on a laptop; a bad
+value stops the start and is named as the operator spelt it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, Literal, TypeVar
+
+import attrs
+
+from ..domain.errors import InvalidArgumentError
+from .durations import parse_duration, shown
+from .urls import (
+    DEFAULT_GRPC_PORT,
+    Address,
+    PostgresUrl,
+    SqliteUrl,
+    StorageUrl,
+    parse_address,
+    parse_schema,
+    parse_storage_url,
+)
+
+T = TypeVar("T")
+
+LogFormat = Literal["auto", "text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+DEFAULT_STORAGE: Final = SqliteUrl(path=Path("leaseq.db"))
+DEFAULT_GRPC: Final = Address(host="127.0.0.1", port=DEFAULT_GRPC_PORT)
+_PREFIX: Final = "LEASEQ_"
+_YES: Final = frozenset({"1", "true", "yes", "on"})
+_NO: Final = frozenset({"0", "false", "no", "off", ""})
+
+
+class InvalidSettingError(Exception):
+    """A setting has a value that nobody can start with. `str()` names it as it was spelt."""
+
+    def __init__(self, spelling: str, why: str) -> None:
+        self.spelling = spelling
+        super().__init__(f"{spelling}: {why}")
+
+
+@attrs.frozen(kw_only=True)
+class Source:
+    """One place where settings are looked up, by their names (`reaper-interval`)."""
+
+    values: Mapping[str, str]
+    spell: Callable[[str], str]
+    """From a setting's name to what the operator wrote."""
+
+
+def flags(values: Mapping[str, str | bool | None]) -> Source:
+    """Return what was given on the command line; None is left out."""
+    given = {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in values.items()
+        if value is not None
+    }
+    return Source(values=given, spell=lambda name: f"--{name}")
+
+
+def environment(env: Mapping[str, str]) -> Source:
+    """Return what `LEASEQ_*` variables say; an empty one counts as not set."""
+    given = {
+        name.removeprefix(_PREFIX).replace("_", "-").lower(): value
+        for name, value in env.items()
+        if name.startswith(_PREFIX) and value
+    }
+    return Source(values=given, spell=lambda name: _PREFIX + name.replace("-", "_").upper())
+
+
+def process_environment() -> Mapping[str, str]:
+    """Return the environment of this process."""
+    return os.environ
+
+
+@attrs.frozen(kw_only=True)
+class ServerSettings:
+    """Everything that `leaseq server` can be told."""
+
+    storage: StorageUrl = DEFAULT_STORAGE
+    grpc: Address = DEFAULT_GRPC
+    reaper_interval: timedelta = timedelta(seconds=5)
+    """How often expired leases are looked for; 100 ms to 1 hour."""
+
+    storage_wait: timedelta = timedelta(seconds=30)
+    """How long a start waits for a storage that is away; 0 to 1 hour."""
+
+    grace: timedelta = timedelta(seconds=8)
+    """
+    How long a stop may take; 0 to 1 hour. Less than the 10 seconds after which
+    container engines kill.
+    """
+
+    insecure: bool = False
+    reflection: bool = False
+    log_level: LogLevel = "info"
+    log_format: LogFormat = "auto"
+    """auto: text on a terminal, else JSON."""
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> ServerSettings:
+        """
+        Return the settings that the environment `env` makes.
+
+        Raises:
+            InvalidSettingError: one is bad.
+        """
+        return cls.load(environment(env))
+
+    @classmethod
+    def load(cls, *sources: Source) -> ServerSettings:
+        """
+        Return the settings that `sources` make, the first that has a value winning.
+
+        Raises:
+            InvalidSettingError: one is bad, or they do not go together.
+        """
+        read = _Reader(sources)
+        default = cls()
+        settings = cls(
+            storage=_storage(read, default.storage),
+            grpc=read.get("grpc", parse_address, default.grpc),
+            reaper_interval=read.get(
+                "reaper-interval", _span(timedelta(milliseconds=100)), default.reaper_interval
+            ),
+            storage_wait=read.get("storage-wait", _span(timedelta(0)), default.storage_wait),
+            grace=read.get("grace", _span(timedelta(0)), default.grace),
+            insecure=read.get("insecure", _switch, default.insecure),
+            reflection=read.get("reflection", _switch, default.reflection),
+            log_level=read.get("log-level", _log_level, default.log_level),
+            log_format=read.get("log-format", _log_format, default.log_format),
+        )
+        if not (settings.insecure or _is_loopback(settings.grpc.host)):
+            raise InvalidSettingError(
+                read.spelling("grpc"),
+                f"{settings.grpc} can be reached from other computers, by anybody, unencrypted;"
+                " say --insecure (LEASEQ_INSECURE=1) if the network is yours alone",
+            )
+        return settings
+
+
+def storage_settings(*sources: Source) -> StorageUrl:
+    """
+    Return the storage alone, for commands that need nothing else.
+
+    Raises:
+        InvalidSettingError: it is bad.
+    """
+    return _storage(_Reader(sources), DEFAULT_STORAGE)
+
+
+@attrs.frozen
+class _Reader:
+    sources: Sequence[Source]
+
+    def get(self, name: str, parse: Callable[[str], T], default: T) -> T:
+        for source in self.sources:
+            if name in source.values:
+                try:
+                    return parse(source.values[name])
+                except InvalidArgumentError as error:
+                    why = "; ".join(violation.description for violation in error.violations)
+                    raise InvalidSettingError(source.spell(name), why) from None
+                except ValueError as error:
+                    raise InvalidSettingError(source.spell(name), str(error)) from None
+        return default
+
+    def spelling(self, name: str) -> str:
+        holders = (source for source in self.sources if name in source.values)
+        return next((source.spell(name) for source in holders), f"--{name}")
+
+
+def _storage(read: _Reader, default: StorageUrl) -> StorageUrl:
+    url = read.get("storage", parse_storage_url, default)
+    schema = read.get("schema", parse_schema, None)
+    if schema is None:
+        return url
+    if not isinstance(url, PostgresUrl):
+        raise InvalidSettingError(read.spelling("schema"), f"{url} has no schemas")
+    return attrs.evolve(url, schema=schema)
+
+
+def _span(least: timedelta) -> Callable[[str], timedelta]:
+    most = timedelta(hours=1)
+
+    def parse(text: str) -> timedelta:
+        span = parse_duration(text)
+        if not least <= span <= most:
+            raise ValueError(f"must be from {shown(least)} to {shown(most)}, not {text}")
+        return span
+
+    return parse
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in _YES | _NO:
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text.lower() in _YES
+
+
+def _log_level(text: str) -> LogLevel:
+    match text.lower():
+        case "debug" | "info" | "warning" | "error" as level:
+            return level
+        case _:
+            raise ValueError(f"{text!r} is none of debug, info, warning, error")
+
+
+def _log_format(text: str) -> LogFormat:
+    match text.lower():
+        case "auto" | "text" | "json" as form:
+            return form
+        case _:
+            raise ValueError(f"{text!r} is none of auto, text, json")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

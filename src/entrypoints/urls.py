@@ -1,0 +1,222 @@
+"""
+Where a queue is, as a URL.
+
+`sqlite:///tasks.db` is relative to the working directory, `sqlite:////var/tasks.db` is
+absolute. No message here shows a password.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+import attrs
+
+from ..domain.errors import FieldViolation, InvalidArgumentError
+
+KNOWN_SCHEMES: Final = (
+    "sqlite:///FILE",
+    "postgresql://USER@HOST/DATABASE",
+    "memory://NAME",
+    "grpc://HOST:PORT",
+)
+DEFAULT_GRPC_PORT: Final = 7480
+
+_MAX_PORT: Final = 65535
+_MAX_SCHEMA_BYTES: Final = 63
+"""PostgreSQL cuts longer names without a word."""
+
+_HOST_AND_PORT: Final = re.compile(
+    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?"
+)
+_SECRET_PARAMETER: Final = re.compile(r"(?i)\b((?:ssl)?password\s*=\s*)(?:'[^']*'|[^&\s]*)")
+# The scheme is possessive: given back, it would pass for a user's name.
+_USER_INFO: Final = re.compile(r"(?s)^(?P<scheme>[\w+.-]+://)?+(?P<user>[^:@/]*):.*@")
+
+
+@attrs.frozen(kw_only=True)
+class Address:
+    """A host and a port; port 0 asks for a free one."""
+
+    host: str
+    """Without the brackets of IPv6."""
+
+    port: int
+
+    def __str__(self) -> str:
+        """Return `HOST:PORT`, as `parse_address` reads it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+@attrs.frozen(kw_only=True)
+class MemoryUrl:
+    """Tasks in this process, shared by name, gone with their last user."""
+
+    name: str = ""
+
+    def __str__(self) -> str:
+        """Return the URL."""
+        return f"memory://{self.name}"
+
+
+@attrs.frozen(kw_only=True)
+class SqliteUrl:
+    """Tasks in a file."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        """Return the URL."""
+        return f"sqlite:///{self.path}"
+
+
+@attrs.frozen(kw_only=True)
+class PostgresUrl:
+    """Tasks in a schema of a PostgreSQL database."""
+
+    dsn: str = attrs.field(repr=False)
+    """As libpq takes it, password included."""
+
+    schema: str | None = None
+    """None: the adapter's default."""
+
+    def __str__(self) -> str:
+        """Return the URL without its password."""
+        return redacted(self.dsn)
+
+
+@attrs.frozen(kw_only=True)
+class GrpcUrl:
+    """A leaseq server."""
+
+    address: Address
+
+    def __str__(self) -> str:
+        """Return the URL."""
+        return f"grpc://{self.address}"
+
+
+StorageUrl = MemoryUrl | SqliteUrl | PostgresUrl
+
+
+def parse_url(text: str) -> StorageUrl | GrpcUrl:
+    """
+    Return what `text` names.
+
+    Raises:
+        InvalidArgumentError: of the field `url`; names the known schemes.
+    """
+    scheme, separator, rest = text.strip().partition("://")
+    match scheme.lower() if separator else "":
+        case "memory":
+            return _memory(rest)
+        case "sqlite":
+            return _sqlite(rest)
+        case "postgresql" | "postgres":
+            return _postgres(text.strip())
+        case "grpc":
+            return _grpc(rest)
+        case _:
+            raise _refused(f"{redacted(text)!r} is none of {', '.join(KNOWN_SCHEMES)}")
+
+
+def parse_storage_url(text: str) -> StorageUrl:
+    """
+    Return the storage that `text` names.
+
+    Raises:
+        InvalidArgumentError: as for `parse_url`, or it names a server.
+    """
+    match parse_url(text):
+        case GrpcUrl():
+            raise _refused("a storage is wanted here, and grpc:// names a server")
+        case storage:
+            return storage
+
+
+def parse_address(text: str, *, default_port: int | None = None) -> Address:
+    """
+    Return the address that `text` spells as `HOST:PORT` (`[::1]:7480` for IPv6).
+
+    Raises:
+        ValueError: it spells none.
+    """
+    spelt = _HOST_AND_PORT.fullmatch(text.strip())
+    port_text = spelt["port"] if spelt else None
+    port = default_port if port_text is None else int(port_text)
+    if spelt is None or port is None or port > _MAX_PORT:
+        raise ValueError(f"{redacted(text)!r} is no HOST:PORT")
+    return Address(host=spelt["host"].strip("[]"), port=port)
+
+
+def parse_schema(text: str) -> str:
+    """
+    Return the name of a PostgreSQL schema.
+
+    Raises:
+        ValueError: `text` is none.
+    """
+    if not 1 <= len(text.encode()) <= _MAX_SCHEMA_BYTES or "\0" in text:
+        raise ValueError(f"a schema's name must be 1 to {_MAX_SCHEMA_BYTES} bytes")
+    return text
+
+
+def redacted(url: str) -> str:
+    """
+    Return `url` without passwords, also where it is malformed.
+
+    Everything between the user's name and the last `@` goes: a password that should
+    have been percent-encoded may itself hold `@`, `/` and `:`.
+    """
+    hidden = _USER_INFO.sub(r"\g<scheme>\g<user>:***@", url)
+    return _SECRET_PARAMETER.sub(r"\1***", hidden)
+
+
+def _memory(rest: str) -> MemoryUrl:
+    name = unquote(rest.strip("/"))
+    if re.fullmatch(r"[A-Za-z0-9._:-]{0,100}", name) is None:
+        raise _refused("memory://NAME takes up to 100 of A-Z a-z 0-9 . _ : -")
+    return MemoryUrl(name=name)
+
+
+def _sqlite(rest: str) -> SqliteUrl:
+    if not rest.startswith("/"):
+        raise _refused(
+            f"sqlite://{rest} should have a third slash: sqlite:///tasks.db is relative,"
+            " sqlite:////var/tasks.db absolute"
+        )
+    path = unquote(rest[1:])
+    if path in {"", "/", ":memory:"}:
+        raise _refused("sqlite:/// wants a file; for tasks in memory there is memory://")
+    if "?" in rest or "\0" in path:
+        raise _refused("sqlite:///FILE takes no parameters; a ? in its name is written %3F")
+    return SqliteUrl(path=Path(path))
+
+
+def _postgres(text: str) -> PostgresUrl:
+    # libpq has no parameter `schema`, so it is ours to take; all others stay as they are.
+    base, _, query = text.partition("?")
+    parameters = query.split("&") if query else []
+    ours = [parameter for parameter in parameters if parameter.startswith("schema=")]
+    if not ours:
+        return PostgresUrl(dsn=text)
+    try:
+        schema = parse_schema(unquote(ours[-1].removeprefix("schema=")))
+    except ValueError as error:
+        raise _refused(str(error)) from None
+    others = "&".join(parameter for parameter in parameters if parameter not in ours)
+    return PostgresUrl(dsn=f"{base}?{others}" if others else base, schema=schema)
+
+
+def _grpc(rest: str) -> GrpcUrl:
+    try:
+        return GrpcUrl(address=parse_address(rest.rstrip("/"), default_port=DEFAULT_GRPC_PORT))
+    except ValueError as error:
+        raise _refused(str(error)) from None
+
+
+def _refused(why: str) -> InvalidArgumentError:
+    return InvalidArgumentError([FieldViolation(field="url", description=why)])
