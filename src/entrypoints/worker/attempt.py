@@ -22,8 +22,6 @@ async def attempt(handler: Handler, held: Held, *, interrupted: Callable[[], Non
     """
     try:
         value = await handler.call(_payload(held), held.context)
-    except GeneratorExit:
-        raise  # the loop is being torn down, and nothing can be awaited any more
     except KeyboardInterrupt:
         interrupted()
         return Release(ref=held.ref)

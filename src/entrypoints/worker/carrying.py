@@ -50,8 +50,9 @@ class Carrier:
         """Give back everything that still arrives."""
         self._closed = True
 
-    def receive(self, arrival: Arrival) -> None:
-        """Take in what a poll brought."""
+    def receive(self, arrival: Arrival) -> int:
+        """Take in what a poll brought, and return how many of it are not given back."""
+        kept = 0
         anchor = max(self._floor(), arrival.asked, key=lambda moment: moment.steady)
         for leased in arrival.tasks:
             held = Held.of(leased)
@@ -62,6 +63,8 @@ class Carrier:
             self._slots.take()
             handler = self._handler_of(held, age=self._stopwatch().since(anchor))
             held.way = asyncio.create_task(self._carry(held, handler))
+            kept += handler is not None
+        return kept
 
     def _handler_of(self, held: Held, *, age: float) -> Handler | None:
         """Return who is to handle a task; None: it is given back."""

@@ -56,7 +56,9 @@ class Leasing:
 
     _slots: Slots
     _silent: Callable[[], bool]
-    _receive: Callable[[Arrival], None]
+    _receive: Callable[[Arrival], int]
+    """Takes in what a poll brought, and returns for how many tasks there is a handler."""
+
     _stopwatch: Stopwatch
     _jitter: Jitter
     _pause: Pause
@@ -92,8 +94,11 @@ class Leasing:
         if error is not None:
             await self._back_off(error)
         elif tasks := poll.result():
-            self._failures = 0
-            self._receive(Arrival(tasks=tuple(tasks), asked=asked))
+            if self._receive(Arrival(tasks=tuple(tasks), asked=asked)):
+                self._failures = 0
+            else:
+                # What was given back would come again at once.
+                await self._back_off(None)
         elif self._stopwatch().since(asked) < _TOO_SOON.total_seconds():
             await self._back_off(None)
         else:

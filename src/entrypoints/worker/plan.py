@@ -34,13 +34,13 @@ class Plan:
     queues: tuple[str, ...]
     """At most 100 names; empty: `default`."""
 
-    concurrency: int = DEFAULT_CONCURRENCY
+    concurrency: int = attrs.field(default=DEFAULT_CONCURRENCY)
     """1 to 1000 tasks at once."""
 
     lease_duration: timedelta = DEFAULT_LEASE
     """1 s to 12 h; renewed at every third of it."""
 
-    grace: timedelta = DEFAULT_GRACE
+    grace: timedelta = attrs.field(default=DEFAULT_GRACE)
     """How long handlers may go on once the worker is told to stop; not negative."""
 
     beats: BeatPlan = attrs.field(init=False)

@@ -30,7 +30,7 @@ class HandlerThreads:
         """Run `call` in a thread. Its future cannot be cancelled."""
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
-        self._work.put(lambda: _settle(future, call))
+        self._work.put(lambda: self._settle(future, call))
         if not self._idle.acquire(blocking=False) and self._started < self._size:
             self._started += 1
             name = f"leaseq-handler-{self._started}"
@@ -45,11 +45,14 @@ class HandlerThreads:
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
             work()
+
+    def _settle(self, future: Future[T], call: Callable[[], T]) -> None:
+        # Idle before the future is done: who waits for it may bring the next call at once.
+        try:
+            result = call()
+        except BaseException as error:  # noqa: BLE001  it belongs to whoever waits
             self._idle.release()
-
-
-def _settle(future: Future[T], call: Callable[[], T]) -> None:
-    try:
-        future.set_result(call())
-    except BaseException as error:  # noqa: BLE001  it belongs to whoever waits for the future
-        future.set_exception(error)
+            future.set_exception(error)
+        else:
+            self._idle.release()
+            future.set_result(result)
