@@ -130,9 +130,7 @@ def test_a_held_lease_lives_on_by_its_beats(
     assert len(server.requests) == 10
 
 
-def test_tiny_tasks_cost_no_beats(
-    heart: Heart, server: Server, stopwatch: ManualStopwatch
-) -> None:
+def test_tiny_tasks_cost_no_beats(heart: Heart, server: Server, stopwatch: ManualStopwatch) -> None:
     for number in range(1000):
         ref = LeaseRef(task_id=a_task_id(number), lease_token="t")
         heart.hold(ref, anchor=stopwatch(), remaining=LEASE)

@@ -13,9 +13,7 @@ def ours() -> list[threading.Thread]:
 def test_a_thread_is_used_again_when_it_is_idle() -> None:
     threads = HandlerThreads(8)
 
-    names = {
-        threads.submit(lambda: threading.current_thread().name).result(SOON) for _ in range(5)
-    }
+    names = {threads.submit(lambda: threading.current_thread().name).result(SOON) for _ in range(5)}
 
     assert names == {"leaseq-handler-1"}
     threads.close()
