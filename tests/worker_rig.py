@@ -69,6 +69,7 @@ class TappedQueue:
         self.leases: list[LeaseRequest] = []
         self.beats: list[HeartbeatRequest] = []
         self.settlements: list[list[Settlement]] = []
+        self.polling = 0
         self.ignores_types = False
         self.after_lease: Callable[[list[LeasedTask]], Awaitable[None]] | None = None
         self.stirred = asyncio.Event()
@@ -88,14 +89,18 @@ class TappedQueue:
     async def lease(self, request: LeaseRequest) -> list[LeasedTask]:
         """Pass it on."""
         self.leases.append(request)
-        await self._pass("lease")
-        if self.ignores_types:
-            request = attrs.evolve(request, types=())
-        leased = await self._queue.lease(request)
-        if self.after_lease is not None:
-            await self.after_lease(leased)
-        self._stir()
-        return leased
+        self.polling += 1
+        try:
+            await self._pass("lease")
+            if self.ignores_types:
+                request = attrs.evolve(request, types=())
+            leased = await self._queue.lease(request)
+            if self.after_lease is not None:
+                await self.after_lease(leased)
+            return leased
+        finally:
+            self.polling -= 1
+            self._stir()
 
     async def heartbeat(self, request: HeartbeatRequest) -> list[Beat | TaskQueueError]:
         """Pass it on."""
@@ -266,6 +271,12 @@ class Rig:
         [stored] = await self.batching.enqueue([NewTask(type=type_, payload=payload, **options)])
         assert isinstance(stored, Enqueued)
         return stored.task.id
+
+    async def until_nobody_waits(self) -> None:
+        """Return once no Lease call is under way."""
+        while self.queue.polling:
+            self.queue.stirred.clear()
+            await self.queue.stirred.wait()
 
     async def get(self, task_id: str) -> TaskView:
         """Return a task."""
