@@ -139,8 +139,11 @@ CREATE UNIQUE INDEX tasks_keyed ON tasks (queue, idempotency_key)
 CREATE INDEX tasks_claimable ON tasks (queue, type, priority DESC, run_after, id)
     WHERE status = 'queued';
 
--- When is the next task of a queue due, and since when has the oldest been?
-CREATE INDEX tasks_waiting ON tasks (queue, run_after)
+-- Claim of any type, and: when is the next task of a queue due, and since when has the oldest
+-- been? Read priority by priority. The priority is negated so that no claim of some types can
+-- be planned on this index, which would be right and would walk all the other types: only the index
+-- above has their tasks in order without a sort.
+CREATE INDEX tasks_waiting ON tasks (queue, (-priority), run_after, id)
     WHERE status = 'queued';
 
 -- The reaper reads all leases, as many as there are busy workers. An index on lease_expires_at

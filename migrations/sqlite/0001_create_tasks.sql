@@ -101,7 +101,8 @@ CREATE UNIQUE INDEX tasks_keyed ON tasks (queue, idempotency_key)
 CREATE INDEX tasks_claimable ON tasks (queue, type, priority DESC, run_after, id)
     WHERE status = 'queued';
 
-CREATE INDEX tasks_waiting ON tasks (queue, run_after)
+-- The priority is not negated as PostgreSQL's is: our statements name the index they read.
+CREATE INDEX tasks_waiting ON tasks (queue, priority DESC, run_after, id)
     WHERE status = 'queued';
 
 -- Without a predicate, since SQLite's planner, unlike PostgreSQL's, does not see that

@@ -105,6 +105,7 @@ class TaskNotDeadError(TaskQueueError):
 
     def __init__(self, task_id: TaskId, status: str) -> None:
         self.task_id = task_id
+        self.status = status
         super().__init__(
             f"task {task_id} is {status}; only failed, dead or cancelled tasks are requeued"
         )
@@ -116,6 +117,7 @@ class TaskFinishedError(TaskQueueError):
 
     def __init__(self, task_id: TaskId, status: str) -> None:
         self.task_id = task_id
+        self.status = status
         super().__init__(f"task {task_id} is {status} already")
 
 
@@ -125,6 +127,7 @@ class TaskNotFinishedError(TaskQueueError):
 
     def __init__(self, task_id: TaskId, status: str) -> None:
         self.task_id = task_id
+        self.status = status
         super().__init__(f"task {task_id} is {status}; cancel it before deleting it")
 
 

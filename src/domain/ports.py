@@ -271,6 +271,8 @@ class TaskQueue(Protocol):
         """
         Lease due tasks; an empty list means that nothing was due in time.
 
+        A call that waits may be cancelled: what was leased meanwhile is given back.
+
         Raises:
             InvalidArgumentError: naming every fault.
         """

@@ -16,6 +16,7 @@ from .ids import (
     WorkerId,
 )
 from .lease import Lease
+from .requests import LeaseRef
 from .task import AttemptError, Leased, Queued, Status, Succeeded, Task
 
 
@@ -100,6 +101,11 @@ class LeasedTask:
 
     lease_duration: timedelta
     """What remains of the lease."""
+
+    @property
+    def ref(self) -> LeaseRef:
+        """What names the lease in later calls."""
+        return LeaseRef(task_id=self.task.id, lease_token=self.lease_token)
 
 
 def leased_view(task: Task, lease: Lease, *, now: datetime) -> LeasedTask:

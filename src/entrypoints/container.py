@@ -17,6 +17,7 @@ from dependency_injector import containers, providers
 from ..adapters.batching.queue import BatchingQueue
 from ..adapters.ids import RandomIds, RandomJitter
 from ..adapters.memory import MemoryStorage
+from ..adapters.sqlite import open_sqlite
 from ..adapters.wake_up import LocalWakeUp
 from ..domain.admin import AdminService
 from ..domain.maintenance import MaintenanceService
@@ -90,6 +91,7 @@ class _Container(containers.DeclarativeContainer):
     opens_storage: providers.Provider[OpensStorage] = providers.Selector(
         providers.Callable(_kind, url),
         memory=providers.Factory(_open_memory),
+        sqlite=providers.Factory(open_sqlite, url.provided.path),
     )
     ids: providers.Provider[Ids] = providers.Singleton(RandomIds)
     jitter: providers.Provider[Jitter] = providers.Singleton(RandomJitter)

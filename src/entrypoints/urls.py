@@ -80,8 +80,7 @@ class PostgresUrl:
     dsn: str = attrs.field(repr=False)
     """As libpq takes it, password included."""
 
-    schema: str | None = None
-    """None: the adapter's default."""
+    schema: str = "leaseq"
 
     def __str__(self) -> str:
         """Return the URL without its password."""

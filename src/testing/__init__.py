@@ -25,9 +25,19 @@ from .builders import (  # noqa: E402
     some_grants,
 )
 from .conformance.fixtures import Connect  # noqa: E402
+from .conformance.queue_fixtures import Services  # noqa: E402
 from .conformance.queue_repository import QueueRepositoryConformance  # noqa: E402
+from .conformance.task_queue import TaskQueueConformance  # noqa: E402
 from .conformance.task_repository import TaskRepositoryConformance  # noqa: E402
-from .fakes import CountingIds, FixedJitter, ManualClock, ManualWakeUp  # noqa: E402
+from .fakes import (  # noqa: E402
+    CountingIds,
+    FixedJitter,
+    ManualClock,
+    ManualTime,
+    ManualWakeUp,
+    RealTime,
+    Time,
+)
 
 __all__ = [
     "DAY",
@@ -44,9 +54,14 @@ __all__ = [
     "CountingIds",
     "FixedJitter",
     "ManualClock",
+    "ManualTime",
     "ManualWakeUp",
     "QueueRepositoryConformance",
+    "RealTime",
+    "Services",
+    "TaskQueueConformance",
     "TaskRepositoryConformance",
+    "Time",
     "a_demand",
     "a_lease",
     "a_task",

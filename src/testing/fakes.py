@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import Protocol
 
+from ..adapters.clock import SystemClock
 from ..domain.ids import LeaseToken, QueueName, TaskId
 from .builders import NOON, a_task_id
 
@@ -158,3 +160,57 @@ class FixedJitter:
     def draw(self) -> float:
         """Return the value; in [0, 1)."""
         return self._value
+
+
+class Time(Protocol):
+    """What the suite of a `TaskQueue` does with time; manual or real."""
+
+    def now(self) -> datetime:
+        """Return the time of the queue under test."""
+        ...
+
+    async def pass_by(self, span: timedelta) -> None:
+        """Return once `span` has passed for the queue under test."""
+        ...
+
+    async def until_waiting(self, number: int = 1) -> None:
+        """Return once `number` Lease calls wait for a task."""
+        ...
+
+
+class ManualTime:
+    """`Time` that passes only when a test says so: no test sleeps."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.wake_up = ManualWakeUp(self.clock)
+
+    def now(self) -> datetime:
+        """Return the time of `clock`."""
+        return self.clock.now()
+
+    async def pass_by(self, span: timedelta) -> None:
+        """Move `clock`, which ends the waits of `wake_up`."""
+        self.clock.advance(span)
+
+    async def until_waiting(self, number: int = 1) -> None:
+        """Return once `number` waits of `wake_up` are under way."""
+        await self.wake_up.until_waiting(number)
+
+
+class RealTime:
+    """`Time` for a queue whose clock a test cannot move, on this computer: tests sleep."""
+
+    _MARGIN = timedelta(milliseconds=50)
+
+    def now(self) -> datetime:
+        """Return the time of the computer."""
+        return SystemClock().now()
+
+    async def pass_by(self, span: timedelta) -> None:
+        """Sleep a little longer than `span`."""
+        await asyncio.sleep((span + self._MARGIN).total_seconds())
+
+    async def until_waiting(self, number: int = 1) -> None:  # noqa: ARG002  nobody can tell
+        """Sleep for as long as a call needs to arrive."""
+        await asyncio.sleep(4 * self._MARGIN.total_seconds())

@@ -106,7 +106,9 @@ def test_indexes_serve_one_purpose_each(tables: psycopg.Connection) -> None:
         "tasks_claimable": (
             "(queue, type, priority DESC, run_after, id) WHERE (status = 'queued'::text)"
         ),
-        "tasks_waiting": "(queue, run_after) WHERE (status = 'queued'::text)",
+        "tasks_waiting": (
+            "(queue, ((- priority)), run_after, id) WHERE (status = 'queued'::text)"
+        ),
         "tasks_leased": "(queue) WHERE (status = 'leased'::text)",
         "tasks_listed": "(status, queue, id) WHERE (status <> 'leased'::text)",
         "tasks_finished": "(status, finished_at) WHERE (finished_at IS NOT NULL)",
@@ -123,10 +125,16 @@ def test_indexes_serve_one_purpose_each(tables: psycopg.Connection) -> None:
             id="the next to claim",
         ),
         pytest.param(
-            "SELECT min(run_after) FROM tasks WHERE queue = 'q1' AND status = 'queued'"
-            " AND run_after > now()",
+            "SELECT min(run_after) FROM tasks WHERE queue = 'q1' AND -priority = 0"
+            " AND status = 'queued' AND run_after > now()",
             "tasks_waiting",
             id="when the next is due",
+        ),
+        pytest.param(
+            "SELECT id FROM tasks WHERE queue = 'q1' AND -priority = 0"
+            " AND run_after <= now() AND status = 'queued' ORDER BY run_after, id LIMIT 9",
+            "tasks_waiting",
+            id="the next to claim of any type",
         ),
         pytest.param(
             "SELECT id FROM tasks WHERE status = 'leased' AND lease_expires_at <= now() LIMIT 9",

@@ -77,10 +77,16 @@ def test_a_heartbeat_does_not_look_at_the_payload(tables: sqlite3.Connection) ->
             id="the next to claim",
         ),
         pytest.param(
-            "SELECT min(run_after) FROM tasks WHERE queue = 'q' AND status = 'queued'"
-            " AND run_after > 1",
+            "SELECT min(run_after) FROM tasks INDEXED BY tasks_waiting"
+            " WHERE queue = 'q' AND priority = 0 AND status = 'queued' AND run_after > 1",
             "tasks_waiting",
             id="when the next is due",
+        ),
+        pytest.param(
+            "SELECT id FROM tasks INDEXED BY tasks_waiting WHERE queue = 'q' AND priority = 0"
+            " AND run_after <= 1 AND status = 'queued' ORDER BY run_after, id LIMIT 9",
+            "tasks_waiting",
+            id="the next to claim of any type",
         ),
         pytest.param(
             "SELECT * FROM tasks WHERE status = 'leased' AND lease_expires_at <= 1 LIMIT 9",

@@ -68,7 +68,7 @@ class AddContract:
         assert outcomes == [Added.STORED, Added.STORED]
         assert await _ids(tasks, twins) == {task.id for task in twins}
 
-    async def test_nothing_is_answered_to_nothing(self, tasks: TaskRepository) -> None:
+    async def test_no_tasks_have_no_outcomes(self, tasks: TaskRepository) -> None:
         outcomes = await tasks.add([])
 
         assert outcomes == []
@@ -154,7 +154,9 @@ class AddKeyContract:
 
         assert outcomes == [Added.STORED, without_payload(first)]
 
-    async def test_a_mixed_batch_is_answered_in_its_order(self, tasks: TaskRepository) -> None:
+    async def test_a_mixed_batch_of_new_tasks_is_answered_in_its_order(
+        self, tasks: TaskRepository
+    ) -> None:
         holder, known = a_task(key="b"), a_task()
         await tasks.add([holder, known])
         zebra, plain, taken, apple = a_task(key="z"), a_task(), a_task(key="b"), a_task(key="a")

@@ -44,7 +44,9 @@ class DeleteContract:
         assert outcome == [Replaced.STALE]
         assert await stored(tasks, [seen]) == [requeued]
 
-    async def test_a_mixed_batch_is_answered_in_its_order(self, tasks: TaskRepository) -> None:
+    async def test_a_mixed_batch_of_deletions_is_answered_in_its_order(
+        self, tasks: TaskRepository
+    ) -> None:
         ended = Succeeded(at=NOON, result=JsonText("1"))
         two, one = (a_task(id=a_task_id(number), state=ended) for number in (2, 1))
         outdated, unknown = a_task(state=ended, version=7), a_task(state=ended)

@@ -10,7 +10,7 @@ import pytest
 from ...domain.ids import JsonText
 from ...domain.ports import TaskRepository
 from ...domain.storing import Change, Found, Replaced
-from ...domain.task import Cancelled, Dead, Queued, State, Task
+from ...domain.task import Cancelled, Dead, Leased, Queued, State, Task
 from ..builders import (
     HOUR,
     MINUTE,
@@ -158,7 +158,11 @@ class ReplaceContract:
 
 def changed(task: Task, state: State) -> Task:
     """Return the next version of `task`, in `state`."""
-    return attrs.evolve(task, state=state, version=task.version + 1, updated_at=NOON)
+    # No leased task lacks a lease number, and storages may insist on it.
+    lease_number = max(task.lease_number, 1) if isinstance(state, Leased) else task.lease_number
+    return attrs.evolve(
+        task, state=state, lease_number=lease_number, version=task.version + 1, updated_at=NOON
+    )
 
 
 async def stored(tasks: TaskRepository, wanted: Sequence[Task]) -> list[Task]:

@@ -27,12 +27,14 @@ from .replace import changed, stored
 class ReplaceBatchContract:
     """`replace` answers each change of a batch by itself, in the caller's order."""
 
-    async def test_nothing_is_answered_to_nothing(self, tasks: TaskRepository) -> None:
+    async def test_no_changes_have_no_outcomes(self, tasks: TaskRepository) -> None:
         outcomes = await tasks.replace([])
 
         assert outcomes == []
 
-    async def test_a_mixed_batch_is_answered_in_its_order(self, tasks: TaskRepository) -> None:
+    async def test_a_mixed_batch_of_changes_is_answered_in_its_order(
+        self, tasks: TaskRepository
+    ) -> None:
         sound = [a_task(id=a_task_id(number)) for number in (5, 1, 3)]
         outdated, unknown = a_task(id=a_task_id(4)), a_task(id=a_task_id(2))
         newer = changed(outdated, leased_until(NOON + HOUR))

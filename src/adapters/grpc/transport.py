@@ -1,0 +1,149 @@
+"""
+How bytes reach a server: with an event loop, and without.
+
+Every call has a deadline, and until then waits for a connection to come about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final, Protocol, cast
+
+import grpc
+
+from .options import client_options
+from .refusals import FailedCall, read_status
+from .status import Verdict
+
+# Unlike the monotonic clock it goes on while the computer sleeps, and leases with it.
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class CallFailedError(Exception):
+    """A call was answered by a verdict, or the connection failed."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict = verdict
+        super().__init__(verdict.message)
+
+
+class Transport(Protocol):
+    """Carries one request and its reply."""
+
+    async def call(self, path: str, request: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  gRPC counts it
+        """
+        Return the reply.
+
+        Raises:
+            CallFailedError: none came within `timeout` seconds, or a refusal did.
+        """
+        ...
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass."""
+        ...
+
+    def now(self) -> float:
+        """Return seconds since some moment, the computer's sleep included."""
+        ...
+
+
+class AioTransport:
+    """
+    A `Transport` for callers on the event loop that made it.
+
+    gRPC wants one such loop in a process; other threads use a `BlockingTransport`.
+    """
+
+    def __init__(self, target: str, credentials: grpc.ChannelCredentials | None = None) -> None:
+        self._target = target
+        self._closed = False
+        options = client_options()
+        self._channel = (
+            grpc.aio.insecure_channel(target, options)
+            if credentials is None
+            else grpc.aio.secure_channel(target, credentials, options)
+        )
+
+    async def call(self, path: str, request: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  gRPC counts it
+        """Return the reply; see `Transport.call`."""
+        if self._closed:
+            raise _closed(self._target)
+        method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(path)
+        try:
+            return await method(request, timeout=timeout, wait_for_ready=True)
+        except grpc.RpcError as error:
+            raise _failed(error, self._target) from error
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._closed and task is not None and not task.cancelling():
+                raise _closed(self._target) from None
+            raise
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass for this caller."""
+        await asyncio.sleep(seconds)
+
+    def now(self) -> float:
+        """Return the time; see `Transport.now`."""
+        return time.clock_gettime(_CLOCK)
+
+    async def close(self) -> None:
+        """Cut off the calls that are under way, and refuse others."""
+        self._closed = True
+        await self._channel.close()
+
+
+class BlockingTransport:
+    """
+    A `Transport` whose coroutines block their thread and never suspend.
+
+    Any thread may use it, at the same time as others.
+    """
+
+    def __init__(self, target: str, credentials: grpc.ChannelCredentials | None = None) -> None:
+        self._target = target
+        self._closed = False
+        options = client_options()
+        self._channel = (
+            grpc.insecure_channel(target, options)
+            if credentials is None
+            else grpc.secure_channel(target, credentials, options)
+        )
+
+    async def call(self, path: str, request: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  gRPC counts it
+        """Return the reply; see `Transport.call`."""
+        if self._closed:
+            raise _closed(self._target)
+        method: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(path)
+        try:
+            return method(request, timeout=timeout, wait_for_ready=True)
+        except grpc.RpcError as error:
+            raise _failed(error, self._target) from error
+        except ValueError:
+            # What gRPC raises when another thread has closed the channel meanwhile.
+            raise _closed(self._target) from None
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass for this thread."""
+        time.sleep(seconds)  # noqa: ASYNC251  no loop runs here
+
+    def now(self) -> float:
+        """Return the time; see `Transport.now`."""
+        return time.clock_gettime(_CLOCK)
+
+    def close(self) -> None:
+        """Cut off the calls that are under way, and refuse others."""
+        self._closed = True
+        self._channel.close()
+
+
+def _failed(error: grpc.RpcError, target: str) -> CallFailedError:
+    # gRPC raises its errors as a class that does not say that it is the call as well.
+    return CallFailedError(read_status(cast("FailedCall", error), target=target))
+
+
+def _closed(target: str) -> CallFailedError:
+    message = f"the connection to the leaseq server at {target} is closed"
+    return CallFailedError(Verdict(code=grpc.StatusCode.CANCELLED, message=message))

@@ -1,0 +1,100 @@
+"""SQL text made ready for one schema, and the settings under which it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, LiteralString
+
+import attrs
+from psycopg import sql
+
+from .rows import COLUMNS, COLUMNS_WITHOUT_PAYLOAD
+
+LEVELS: Final[LiteralString] = """
+    RECURSIVE levels (rank) AS (
+        (
+            SELECT -priority FROM {tasks}
+            WHERE status = 'queued' AND queue = {queue}
+            ORDER BY -priority LIMIT 1
+        )
+        UNION ALL
+        SELECT (
+            SELECT -priority FROM {tasks}
+            WHERE status = 'queued' AND queue = {queue} AND -priority > levels.rank
+            ORDER BY -priority LIMIT 1
+        )
+        FROM levels WHERE levels.rank IS NOT NULL
+    )
+"""
+"""
+Part of a statement: the priorities, negated, at which anything waits in `{queue}`, highest first.
+
+Each step is one look into the index, past all tasks of the priority before. The last is NULL.
+"""
+
+_QUEUE_NAMES: Final[LiteralString] = """
+    RECURSIVE names (queue) AS (
+        (SELECT queue FROM {tasks} WHERE {condition} ORDER BY queue LIMIT 1)
+        UNION ALL
+        SELECT (
+            SELECT queue FROM {tasks} WHERE {condition} AND queue > names.queue
+            ORDER BY queue LIMIT 1
+        )
+        FROM names WHERE names.queue IS NOT NULL
+    )
+"""
+
+
+def queue_names(condition: LiteralString) -> LiteralString:
+    """
+    Return a part of a statement: the names of queues that have tasks of which `condition` is true.
+
+    Likewise one look into an index for each, which must have the queue where `condition` leaves
+    off. The last is NULL.
+    """
+    return _QUEUE_NAMES.replace("{condition}", condition)
+
+
+# Which plan is right does not depend on how many rows there are, so it is not left to
+# statistics, which are wrong when it matters: after a burst of tasks, before the next ANALYZE. Each
+# statement has one index that serves it, is read in the order of that index, and joins row by
+# row. (Disabled ways stay possible: a small sort is still done where one is needed.)
+PLANNER: Final[Mapping[str, str]] = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_sort": "off",
+    "enable_incremental_sort": "off",
+    "enable_memoize": "off",
+    # A disabled way has an absurd cost, for which PostgreSQL would compile the statement.
+    "jit": "off",
+}
+
+
+@attrs.frozen
+class Schema:
+    """Where the tables are. Any name will do: nothing depends on the `search_path`."""
+
+    _name: str
+
+    def statement(self, text: LiteralString, **parts: LiteralString) -> bytes:
+        """
+        Return `text` with `{tasks}`, `{queues}` and the lists of columns filled in.
+
+        Args:
+            text: SQL that will be sent with parameters; `%` stands for one.
+            parts: likewise filled in. Each may use those before it.
+        """
+        # A per cent sign of a name has to be doubled, as in all that is sent with parameters.
+        name = self._name.replace("%", "%%")
+        known: dict[str, sql.Composable] = {
+            "tasks": sql.Identifier(name, "tasks"),
+            "queues": sql.Identifier(name, "queues"),
+            "columns": sql.SQL(COLUMNS),
+            "columns_without_payload": sql.SQL(COLUMNS_WITHOUT_PAYLOAD),
+        }
+        for part, its_text in parts.items():
+            known[part] = sql.SQL(its_text).format(**known)
+        return sql.SQL(text).format(**known).as_bytes()

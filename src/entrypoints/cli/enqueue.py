@@ -1,0 +1,112 @@
+"""`leaseq enqueue`."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from ...domain.errors import TaskQueueError
+from ...domain.limits import DEFAULT_QUEUE
+from ...domain.requests import NewTask
+from ..connection import run_blocking
+from .options import DEFAULT_SERVER, AsJson, Server, as_duration, connected
+from .payloads import read_payload
+from .task_text import task_fields, task_json
+from .terminal import note, print_fields, say
+
+
+def _as_moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no time such as 2030-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        raise typer.BadParameter("must say its time zone, as in 2030-01-31T12:00:00Z")
+    return moment
+
+
+_Delay = Annotated[
+    timedelta | None,
+    typer.Option("--delay", parser=as_duration, metavar="DURATION", help="Due after this time."),
+]
+_RunAfter = Annotated[
+    datetime | None,
+    typer.Option("--run-after", parser=_as_moment, metavar="TIME", help="Due from this time on."),
+]
+_RetryBase = Annotated[
+    timedelta | None,
+    typer.Option(
+        "--retry-base", parser=as_duration, metavar="DURATION", help="Half the first wait."
+    ),
+]
+_RetryCap = Annotated[
+    timedelta | None,
+    typer.Option("--retry-cap", parser=as_duration, metavar="DURATION", help="Longest wait."),
+]
+_Payload = Annotated[
+    str,
+    typer.Argument(
+        metavar="PAYLOAD", show_default=False, help="A JSON object, @FILE, or - for the input."
+    ),
+]
+_Type = Annotated[str, typer.Option("--type", metavar="TYPE", help="Chooses the handler.")]
+_Queue = Annotated[str, typer.Option("--queue", metavar="QUEUE", help="Where it waits.")]
+_Priority = Annotated[int, typer.Option("--priority", help="0 to 255; higher is leased first.")]
+_Key = Annotated[
+    str, typer.Option("--key", metavar="KEY", help="Idempotency key: stored at most once.")
+]
+_MaxAttempts = Annotated[int | None, typer.Option("--max-attempts", help="1 to 1000.")]
+_AllowDifferent = Annotated[
+    bool,
+    typer.Option(
+        "--allow-different-payload", help="Take the task that holds the key, whatever it holds."
+    ),
+]
+
+
+def enqueue(  # noqa: PLR0913  one for each thing that can be said of a task
+    payload: _Payload = "{}",
+    *,
+    type_: _Type,
+    queue: _Queue = DEFAULT_QUEUE,
+    priority: _Priority = 0,
+    key: _Key = "",
+    delay: _Delay = None,
+    run_after: _RunAfter = None,
+    max_attempts: _MaxAttempts = None,
+    retry_base: _RetryBase = None,
+    retry_cap: _RetryCap = None,
+    allow_different_payload: _AllowDifferent = False,
+    server: Server = DEFAULT_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """
+    Store a task, and print it.
+
+    Durations are seconds, or 500ms, 90s, 5m, 2h, 1d; times are like 2030-01-31T12:00:00Z.
+    """
+    new = NewTask(
+        type=type_,
+        payload=read_payload(payload),
+        queue=queue,
+        priority=priority,
+        idempotency_key=key,
+        delay=delay,
+        run_after=run_after,
+        max_attempts=max_attempts,
+        retry_base=retry_base,
+        retry_cap=retry_cap,
+        allow_different_payload=allow_different_payload,
+    )
+    with connected(server) as connection:
+        [outcome] = run_blocking(connection.queue.enqueue([new]))
+    if isinstance(outcome, TaskQueueError):
+        raise outcome
+    if as_json:
+        say(task_json(outcome.task, created=outcome.created))
+        return
+    if not outcome.created:
+        note("the key was taken already; this is the task that holds it")
+    print_fields(task_fields(outcome.task))

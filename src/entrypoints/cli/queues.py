@@ -1,0 +1,51 @@
+"""`leaseq queues ...`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from ..connection import run_blocking
+from .options import DEFAULT_SERVER, AsJson, Server, connected
+from .task_text import QUEUE_COLUMNS, queue_row, queues_json
+from .terminal import print_table, say
+
+app = typer.Typer(help="See queues, and pause them.", no_args_is_help=True)
+
+_Name = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
+
+
+@app.command("list")
+def list_queues(*, server: Server = DEFAULT_SERVER, as_json: AsJson = False) -> None:
+    """List queues with how many tasks have each status."""
+    with connected(server) as connection:
+        queues = run_blocking(connection.admin.list_queues())
+    if as_json:
+        say(queues_json(queues))
+    else:
+        print_table(QUEUE_COLUMNS, [queue_row(queue) for queue in queues])
+
+
+@app.command()
+def pause(queue: _Name, *, server: Server = DEFAULT_SERVER, as_json: AsJson = False) -> None:
+    """Let no worker lease from a queue; leases that are out go on."""
+    with connected(server) as connection:
+        run_blocking(connection.admin.pause_queue(queue))
+    _say_state(queue, "paused", paused=True, as_json=as_json)
+
+
+@app.command()
+def resume(queue: _Name, *, server: Server = DEFAULT_SERVER, as_json: AsJson = False) -> None:
+    """Let workers lease from a queue again."""
+    with connected(server) as connection:
+        run_blocking(connection.admin.resume_queue(queue))
+    _say_state(queue, "resumed", paused=False, as_json=as_json)
+
+
+def _say_state(queue: str, word: str, *, paused: bool, as_json: bool) -> None:
+    if as_json:
+        say(json.dumps({"name": queue, "paused": paused}))
+    else:
+        say(f"{word} {queue}")

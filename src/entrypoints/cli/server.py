@@ -1,0 +1,169 @@
+"""`leaseq server` and `leaseq migrate`: the commands that need a storage."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated
+
+import typer
+
+from ..settings import (
+    ServerSettings,
+    environment,
+    flags,
+    process_environment,
+    storage_settings,
+)
+from .options import AsJson
+from .terminal import note, say
+
+_Storage = Annotated[
+    str | None,
+    typer.Option(
+        "--storage",
+        metavar="URL",
+        help="sqlite:///FILE, postgresql://USER@HOST/DATABASE or memory://NAME."
+        "  [env var: LEASEQ_STORAGE; default: sqlite:///leaseq.db]",
+    ),
+]
+_Schema = Annotated[
+    str | None,
+    typer.Option(
+        "--schema",
+        metavar="NAME",
+        help="Schema of PostgreSQL.  [env var: LEASEQ_SCHEMA; default: leaseq]",
+    ),
+]
+_Grpc = Annotated[
+    str | None,
+    typer.Option(
+        "--grpc",
+        metavar="HOST:PORT",
+        help="Where to serve gRPC; port 0 takes a free one."
+        "  [env var: LEASEQ_GRPC; default: 127.0.0.1:7480]",
+    ),
+]
+_ReaperInterval = Annotated[
+    str | None,
+    typer.Option(
+        "--reaper-interval",
+        metavar="DURATION",
+        help="How often to look for expired leases."
+        "  [env var: LEASEQ_REAPER_INTERVAL; default: 5s]",
+    ),
+]
+_StorageWait = Annotated[
+    str | None,
+    typer.Option(
+        "--storage-wait",
+        metavar="DURATION",
+        help="How long to wait at the start for a storage that is away."
+        "  [env var: LEASEQ_STORAGE_WAIT; default: 30s]",
+    ),
+]
+_Grace = Annotated[
+    str | None,
+    typer.Option(
+        "--grace",
+        metavar="DURATION",
+        help="How long calls may take to finish at a stop.  [env var: LEASEQ_GRACE; default: 8s]",
+    ),
+]
+_Insecure = Annotated[
+    bool | None,
+    typer.Option(
+        "--insecure/--secure",
+        help="Serve on an address that others can reach, unencrypted."
+        "  [env var: LEASEQ_INSECURE; default: secure]",
+    ),
+]
+_Reflection = Annotated[
+    bool | None,
+    typer.Option(
+        "--reflection/--no-reflection",
+        help="Tell callers what methods there are, for grpcurl and the like."
+        "  [env var: LEASEQ_REFLECTION; default: no-reflection]",
+    ),
+]
+_LogLevel = Annotated[
+    str | None,
+    typer.Option(
+        "--log-level",
+        metavar="LEVEL",
+        help="debug, info, warning or error.  [env var: LEASEQ_LOG_LEVEL; default: info]",
+    ),
+]
+_LogFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--log-format",
+        metavar="FORMAT",
+        help="text, json, or auto: text on a terminal."
+        "  [env var: LEASEQ_LOG_FORMAT; default: auto]",
+    ),
+]
+
+
+def server(  # noqa: PLR0913  one for each setting
+    *,
+    storage: _Storage = None,
+    schema: _Schema = None,
+    grpc: _Grpc = None,
+    reaper_interval: _ReaperInterval = None,
+    storage_wait: _StorageWait = None,
+    grace: _Grace = None,
+    insecure: _Insecure = None,
+    reflection: _Reflection = None,
+    log_level: _LogLevel = None,
+    log_format: _LogFormat = None,
+) -> None:
+    """
+    Serve a storage over gRPC, until SIGTERM or Ctrl-C.
+
+    Without any option tasks are kept in the file leaseq.db of the current folder.
+    """
+    given = flags(
+        {
+            "storage": storage,
+            "schema": schema,
+            "grpc": grpc,
+            "reaper-interval": reaper_interval,
+            "storage-wait": storage_wait,
+            "grace": grace,
+            "insecure": insecure,
+            "reflection": reflection,
+            "log-level": log_level,
+            "log-format": log_format,
+        }
+    )
+    settings = ServerSettings.load(given, environment(process_environment()))
+    # A server's imports are heavy, and only it should pay for them.
+    from ..logs import configure_logging  # noqa: PLC0415
+    from ..server import run_server  # noqa: PLC0415
+
+    configure_logging(level=settings.log_level, form=settings.log_format)
+    try:
+        run_server(settings, announce=say)
+    except OSError as error:
+        note(str(error))
+        raise typer.Exit(1) from None
+
+
+def migrate(*, storage: _Storage = None, schema: _Schema = None, as_json: AsJson = False) -> None:
+    """
+    Bring the schema of a storage to the version that this leaseq works with.
+
+    A new storage needs no migrating: the first server makes its schema.
+    """
+    given = flags({"storage": storage, "schema": schema})
+    url = storage_settings(given, environment(process_environment()))
+    from ..migrating import migrate as migrate_storage  # noqa: PLC0415  as above
+
+    applied = asyncio.run(migrate_storage(url))
+    if as_json:
+        say(json.dumps({"storage": str(url), "applied": applied}))
+    elif applied:
+        say(f"applied {', '.join(applied)}")
+    else:
+        say("nothing to do")

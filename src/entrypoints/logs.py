@@ -1,0 +1,91 @@
+"""
+How a process logs: lines of text on a terminal, JSON for collectors.
+
+Modules log through `logging`: a constant message, and ids and names in `extra`. What
+others' exceptions say is left out, since a driver's message may quote a payload; the
+places they went through are kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import Any, Final
+
+import structlog
+from structlog.typing import EventDict, Processor
+
+from ..domain.errors import TaskQueueError
+from .printable import printable
+from .settings import LogFormat, LogLevel
+
+_MOST_FRAMES: Final = 20
+
+
+def configure_logging(*, level: LogLevel, form: LogFormat) -> None:
+    """Let everything in this process that logs do so on the standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter(form, on_terminal=sys.stderr.isatty()))
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    # Of every selector an event loop makes.
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+
+
+def formatter(form: LogFormat, *, on_terminal: bool) -> logging.Formatter:
+    """Return what turns a record of `logging` into one line."""
+    as_text = form == "text" or (form == "auto" and on_terminal)
+    render: Processor = (
+        structlog.dev.ConsoleRenderer(colors=on_terminal, pad_event_to=0)
+        if as_text
+        else structlog.processors.JSONRenderer()
+    )
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.stdlib.add_log_level,
+            structlog.stdlib.add_logger_name,
+            structlog.stdlib.ExtraAdder(),
+        ],
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            _without_foreign_words,
+            _on_one_line,
+            render,
+        ],
+    )
+
+
+def _without_foreign_words(_: Any, __: str, event: EventDict) -> EventDict:
+    exc_info = event.pop("exc_info", None)
+    error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
+    if isinstance(error, BaseException):
+        event["raised"] = [described(each) for each in _chain(error)]
+    return event
+
+
+def _on_one_line(_: Any, __: str, event: EventDict) -> EventDict:
+    return {
+        key: printable(value) if isinstance(value, str) else value for key, value in event.items()
+    }
+
+
+def described(error: BaseException) -> str:
+    """Return what may be logged of an exception: its type, its places, and our own words."""
+    name = type(error).__qualname__
+    words = f"{name}: {error}" if isinstance(error, TaskQueueError) else name
+    frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
+    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+    return printable(" < ".join([words, *reversed(places)]))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        yield link
+        seen.add(id(link))
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)

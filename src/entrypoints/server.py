@@ -1,0 +1,182 @@
+"""
+`leaseq server`: one asyncio process that serves a storage over gRPC.
+
+It stops in this order: health says so, waiting Leases are answered empty, calls in
+flight finish, the loops end, the storage is closed. All of that is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Final
+
+from ..adapters.grpc.server import GrpcServer
+from ..domain.errors import StorageUnavailableError
+from .container import Services, open_services
+from .loops import Supervisor, upkeep
+from .settings import DEFAULT_GRPC, ServerSettings
+from .urls import Address
+
+_log: Final = logging.getLogger(__name__)
+
+_HEALTH_EVERY: Final = timedelta(seconds=1)
+_FIRST_PAUSE: Final = timedelta(milliseconds=250)
+_LONGEST_PAUSE: Final = timedelta(seconds=5)
+_BEYOND_GRACE: Final = timedelta(seconds=2)
+"""For what has to be wound up after the calls."""
+
+Announce = Callable[[str], None]
+
+
+class Server:
+    """A server from its start to its end, for one event loop."""
+
+    def __init__(self, settings: ServerSettings, *, announce: Announce) -> None:
+        self._settings = settings
+        self._announce = announce
+        self._stopping = asyncio.Event()
+        self._starting: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        """Begin to stop; a start that is under way is broken off."""
+        self._stopping.set()
+        if self._starting is not None:
+            self._starting.cancel()
+
+    async def run(self) -> None:
+        """
+        Serve until `stop`, with one announcement when calls are welcome.
+
+        Raises:
+            StorageError: the storage cannot be opened, or is away for too long.
+            OSError: nobody can listen at the address.
+        """
+        async with AsyncExitStack() as stack:
+            self._starting = asyncio.current_task()
+            try:
+                grpc = await self._start(stack)
+            except asyncio.CancelledError:
+                if not self._stopping.is_set():
+                    raise
+                return
+            finally:
+                self._starting = None
+            await self._stopping.wait()
+            _log.info("stopping")
+            await grpc.drain(self._settings.grace)
+        _log.info("stopped")
+
+    async def _start(self, stack: AsyncExitStack) -> GrpcServer:
+        services = await self._open_storage(stack)
+        loops = upkeep(
+            services.maintenance, services.storage, reaper_interval=self._settings.reaper_interval
+        )
+        supervisor = Supervisor(loops, jitter=services.jitter)
+        await stack.enter_async_context(supervisor.running())
+        grpc = GrpcServer(
+            queue=services.queue,
+            undo=services.queue,
+            admin=services.admin,
+            reflection=self._settings.reflection,
+        )
+        asked = self._settings.grpc
+        address = Address(host=asked.host, port=await grpc.start(str(asked)))
+        watching = asyncio.create_task(_watch(supervisor, grpc))
+        stack.callback(watching.cancel)
+        self._announce(start_line(self._settings, address))
+        return grpc
+
+    async def _open_storage(self, stack: AsyncExitStack) -> Services:
+        url = self._settings.storage
+        give_up_at = time.monotonic() + self._settings.storage_wait.total_seconds()
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await stack.enter_async_context(open_services(url))
+            except StorageUnavailableError as error:
+                left = give_up_at - time.monotonic()
+                if left <= 0:
+                    raise
+                _log.warning(
+                    "storage is away; trying again",
+                    extra={"storage": str(url), "error": str(error), "seconds_left": round(left)},
+                )
+                await asyncio.sleep(min(pause.total_seconds(), left))
+                pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+async def _watch(supervisor: Supervisor, grpc: GrpcServer) -> None:
+    told: str | None = None
+    while True:
+        unfit = supervisor.unfit()
+        if unfit != told:
+            if unfit is None:
+                _log.info("fit to serve again")
+            elif told is None:
+                _log.error("unfit to serve", extra={"reason": unfit})
+            await grpc.set_serving(serving=unfit is None)
+            told = unfit
+        await asyncio.sleep(_HEALTH_EVERY.total_seconds())
+
+
+def start_line(settings: ServerSettings, address: Address) -> str:
+    """Return where the server is, where its tasks are, and what to try next."""
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address.host, address.host)  # noqa: S104
+    server = Address(host=reachable, port=address.port)
+    option = "" if server == DEFAULT_GRPC else f" --server {server}"
+    return (
+        f"leaseq serves gRPC on {address}, its tasks are in {settings.storage};"
+        f" try: leaseq enqueue{option} --type hello"
+    )
+
+
+def run_server(settings: ServerSettings, *, announce: Announce) -> None:
+    """
+    Serve until SIGTERM or SIGINT; a second one ends the process at once.
+
+    Raises:
+        StorageError: as for `Server.run`.
+        OSError: as for `Server.run`.
+    """
+    asyncio.run(_run(settings, announce))
+
+
+async def _run(settings: ServerSettings, announce: Announce) -> None:
+    server = Server(settings, announce=announce)
+    signals = _Signals(server, stop_within=settings.grace + _BEYOND_GRACE)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signals.receive, number)
+    await server.run()
+
+
+class _Signals:
+    """Stops a server at the first signal, and the process at the second or when time is up."""
+
+    def __init__(self, server: Server, *, stop_within: timedelta) -> None:
+        self._server = server
+        self._stop_within = stop_within
+        self._received = False
+
+    def receive(self, number: int) -> None:
+        if self._received:
+            os._exit(128 + number)
+        self._received = True
+        # A thread, as the event loop may be what does not stop.
+        timer = threading.Timer(self._stop_within.total_seconds(), _end_process)
+        timer.daemon = True
+        timer.start()
+        self._server.stop()
+
+
+def _end_process() -> None:
+    _log.error("did not stop in time; ended without closing the storage")
+    os._exit(1)

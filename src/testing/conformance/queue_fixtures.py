@@ -1,0 +1,161 @@
+"""What the suite for a `TaskQueue` starts from, and the words in which it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import ClassVar
+
+import attrs
+import pytest
+
+from ...adapters.memory import MemoryStorage
+from ...domain.admin import AdminService
+from ...domain.errors import InvalidArgumentError, LeaseLostError, LostReason
+from ...domain.maintenance import MaintenanceService
+from ...domain.ports import Maintenance, Storage, TaskAdmin, TaskQueue
+from ...domain.requests import LeaseRef, LeaseRequest, NewTask, Settlement
+from ...domain.service import QueueService
+from ...domain.views import Enqueued, LeasedTask, TaskView
+from ..fakes import CountingIds, FixedJitter, ManualTime, Time
+
+QUICK = NewTask(
+    type="send", retry_base=timedelta(milliseconds=1), retry_cap=timedelta(milliseconds=1)
+)
+"""A task that is due again `BACKOFF` after it failed, at the latest."""
+
+BACKOFF = timedelta(milliseconds=2)
+
+
+@attrs.frozen(kw_only=True)
+class Services:
+    """The services of one process."""
+
+    queue: QueueService
+    admin: AdminService
+    maintenance: MaintenanceService
+
+
+class QueueFixtures:
+    """
+    Override what differs: a `TaskQueue` in this process needs nothing at all.
+
+    - another storage: supply `storage`, empty and not shared between tests;
+    - a door in front of the services, such as a client and its server: supply `queue` and
+      `admin`, built upon `services`;
+    - a process whose clock cannot be moved: supply `queue`, `admin`, `maintenance` and a
+      `time` (`RealTime`), and set `manual_time` to False.
+    """
+
+    manual_time: ClassVar[bool] = True
+    """Whether time passes only when the test says so; else tests of exact moments are skipped."""
+
+    @pytest.fixture
+    def time(self) -> Time:
+        """Return the time of the queue under test."""
+        return ManualTime()
+
+    @pytest.fixture
+    def storage(self) -> Storage:
+        """Return where tasks are kept."""
+        return MemoryStorage()
+
+    @pytest.fixture
+    def services(self, storage: Storage, time: Time) -> Services:
+        """Return the services on `storage`, with known ids and luck."""
+        assert isinstance(time, ManualTime), "with another `time` supply `queue` and the others"
+        tasks, clock, wake_up = storage.tasks, time.clock, time.wake_up
+        jitter = FixedJitter()
+        return Services(
+            queue=QueueService(
+                tasks=tasks, clock=clock, ids=CountingIds(), jitter=jitter, wake_up=wake_up
+            ),
+            admin=AdminService(tasks=tasks, queues=storage.queues, clock=clock, wake_up=wake_up),
+            maintenance=MaintenanceService(
+                tasks=tasks, clock=clock, jitter=jitter, wake_up=wake_up
+            ),
+        )
+
+    @pytest.fixture
+    def queue(self, services: Services) -> TaskQueue:
+        """Return the queue under test."""
+        return services.queue
+
+    @pytest.fixture
+    def admin(self, services: Services) -> TaskAdmin:
+        """Return the operators' side of the queue under test."""
+        return services.admin
+
+    @pytest.fixture
+    def maintenance(self, services: Services) -> Maintenance:
+        """Return what is done now and then on the same storage."""
+        return services.maintenance
+
+    def needs_manual_time(self) -> None:
+        """Skip the test where time cannot be stopped."""
+        if not self.manual_time:
+            pytest.skip(f"{type(self).__name__}.manual_time is False: no moment is exact")
+
+
+async def enqueue(queue: TaskQueue, *new: NewTask) -> list[TaskView]:
+    """Enqueue tasks that are sound and new."""
+    answers = await queue.enqueue(new)
+    made = [answer for answer in answers if isinstance(answer, Enqueued)]
+    assert [answer.created for answer in made] == [True] * len(new), answers
+    return [answer.task for answer in made]
+
+
+async def enqueue_one(queue: TaskQueue, new: NewTask = QUICK) -> TaskView:
+    """Enqueue a task that is sound and new."""
+    [task] = await enqueue(queue, new)
+    return task
+
+
+async def lease(
+    queue: TaskQueue,
+    *,
+    worker_id: str = "worker-1",
+    queues: Sequence[str] = (),
+    max_tasks: int = 1,
+    lease_duration: timedelta | None = None,
+) -> list[LeasedTask]:
+    """Lease what is due now."""
+    request = LeaseRequest(
+        worker_id=worker_id,
+        queues=tuple(queues),
+        max_tasks=max_tasks,
+        lease_duration=lease_duration,
+    )
+    return await queue.lease(request)
+
+
+async def lease_one(
+    queue: TaskQueue, *, worker_id: str = "worker-1", lease_duration: timedelta | None = None
+) -> LeasedTask:
+    """Lease a task of the default queue that is due now."""
+    [leased] = await lease(queue, worker_id=worker_id, lease_duration=lease_duration)
+    return leased
+
+
+def ref(leased: LeasedTask) -> LeaseRef:
+    """Return what names the lease in later calls."""
+    return LeaseRef(task_id=leased.task.id, lease_token=leased.lease_token)
+
+
+async def settle(queue: TaskQueue, settlement: Settlement) -> object:
+    """End one attempt, and return the error in its place or None."""
+    [answer] = await queue.settle([settlement])
+    return answer
+
+
+def lost(answer: object) -> LostReason:
+    """Return why a lease was lost."""
+    assert isinstance(answer, LeaseLostError), answer
+    return answer.reason
+
+
+def faults(answer: object) -> list[str]:
+    """Return the fields that a refusal names."""
+    assert isinstance(answer, InvalidArgumentError), answer
+    assert all(violation.description for violation in answer.violations)
+    return [violation.field for violation in answer.violations]

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli_runs import Run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["enqueue"], "--type"),
+        (["enqueue", "--type", "t", "--delay", "soon"], "--delay"),
+        (["enqueue", "--type", "t", "--run-after", "tomorrow"], "--run-after"),
+        (["enqueue", "--type", "t", "--run-after", "2030-01-01"], "--run-after"),
+        (["enqueue", "--type", "t", "--priority", "high"], "--priority"),
+        (["enqueue", "--type", "t", "--server", "no where"], "--server"),
+        (["enqueue", "--type", "t", "--server", "mysql://u:hunter2@h/"], "--server"),
+        (["enqueue", "--type", "t", "@missing.json"], "PAYLOAD"),
+        (["enqueue", "--type", "t", "--colour", "red"], "--colour"),
+        (["tasks", "list", "--status", "done"], "--status"),
+        (["tasks", "list", "--limit", "0"], "--limit"),
+        (["tasks", "show"], "ID"),
+        (["dead", "requeue"], "ID..."),
+        (["dead", "requeue", "--all"], "--queue"),
+        (["dead", "requeue", "--all", "--queue", "q", "some-id"], "--all"),
+        (["dead", "requeue", "--queue", "q", "some-id"], "--queue"),
+        (["dead", "delete", "--type", "t", "some-id"], "--type"),
+    ],
+    ids=" ".join,
+)
+def test_misuse_names_the_option(arguments: list[str], named: str, run: Run) -> None:
+    ran = run(*arguments)
+
+    assert ran.code == 2
+    assert named in ran.err.splitlines()[-1]
+    assert "hunter2" not in ran.err
+
+
+def test_the_version_is_printed(run: Run) -> None:
+    assert run("--version").out.startswith("leaseq 0.")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["-h"], ["tasks", "--help"], ["server", "--help"]], ids=" ".join
+)
+def test_help_is_given_without_a_server(arguments: list[str], run: Run) -> None:
+    ran = run(*arguments)
+
+    assert ran.code == 0
+    assert "Usage:" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--grpc", "0.0.0.0:7480"], "--grpc"),
+        (["--storage", "mysql://u:hunter2@h/db"], "--storage"),
+        (["--reaper-interval", "0"], "--reaper-interval"),
+        (["--schema", "s"], "--schema"),
+    ],
+    ids=" ".join,
+)
+def test_a_server_that_is_told_nonsense_does_not_start(
+    arguments: list[str], named: str, run: Run
+) -> None:
+    ran = run("server", *arguments)
+
+    assert ran.code == 2
+    assert ran.err.startswith(f"leaseq: {named}: ")
+    assert "hunter2" not in ran.err
+
+
+def test_a_new_file_is_migrated_once(run: Run, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/tasks.db"
+
+    first = run("migrate", "--storage", url, "--json")
+    second = run("migrate", "--storage", url)
+
+    assert first.document["applied"][0].startswith("0001_")
+    assert second.out == "nothing to do\n"
