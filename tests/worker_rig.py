@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -166,7 +166,7 @@ class OnLoop:
         """Pass it on."""
         return self._wait(self._queue.get(task_id))
 
-    def _wait(self, call: Any) -> Any:
+    def _wait(self, call: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(call, self._loop).result(SOON)
 
 
@@ -267,7 +267,7 @@ class Rig:
         self.clock.advance(timedelta(seconds=seconds))
 
     async def enqueue(self, type_: str, payload: str = "{}", **options: Any) -> str:
-        """Store a task, and return its id."""
+        """Store a task with other options of NewTask, and return its id."""
         [stored] = await self.batching.enqueue([NewTask(type=type_, payload=payload, **options)])
         assert isinstance(stored, Enqueued)
         return stored.task.id

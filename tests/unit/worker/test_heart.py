@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
-from worker_rig import SOON, ManualStopwatch
 
 from leaseq.domain.errors import (
     LeaseLostError,
@@ -20,6 +19,7 @@ from leaseq.entrypoints.worker.context import StopReason
 from leaseq.entrypoints.worker.heart import Heart
 from leaseq.entrypoints.worker.moment import Moment
 from leaseq.testing import FixedJitter, a_task_id
+from worker_rig import SOON, ManualStopwatch
 
 LEASE = 30.0
 PLAN = plan_beats(timedelta(seconds=LEASE))
@@ -130,9 +130,7 @@ def test_a_held_lease_lives_on_by_its_beats(
     assert len(server.requests) == 10
 
 
-def test_tiny_tasks_cost_no_beats(
-    heart: Heart, server: Server, stopwatch: ManualStopwatch
-) -> None:
+def test_tiny_tasks_cost_no_beats(heart: Heart, server: Server, stopwatch: ManualStopwatch) -> None:
     for number in range(1000):
         ref = LeaseRef(task_id=a_task_id(number), lease_token="t")
         heart.hold(ref, anchor=stopwatch(), remaining=LEASE)

@@ -3,7 +3,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
-from worker_rig import ManualStopwatch, soon
 
 from leaseq.domain.errors import OverloadedError, StorageUnavailableError, TaskQueueError
 from leaseq.domain.requests import HeartbeatRequest, LeaseRequest, NewTask, Settlement
@@ -11,6 +10,7 @@ from leaseq.domain.views import Beat, Enqueued, LeasedTask, TaskView
 from leaseq.entrypoints.worker.leasing import WAIT, Arrival, Leasing
 from leaseq.entrypoints.worker.slots import Slots
 from leaseq.testing import FixedJitter
+from worker_rig import ManualStopwatch, soon
 
 
 class Server:

@@ -4,11 +4,11 @@ import logging
 from typing import Any
 
 import pytest
-from worker_rig import Rig, running
 
 from leaseq.domain.errors import StorageUnavailableError
 from leaseq.domain.task import Status
 from leaseq.entrypoints.worker import PermanentFailure, TaskContext
+from worker_rig import Rig, running
 
 CANARY = "canary-7f3a"
 

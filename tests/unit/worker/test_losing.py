@@ -6,16 +6,19 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from worker_rig import Rig, running, soon
 
 from leaseq.domain.errors import StorageUnavailableError
 from leaseq.domain.requests import Complete
 from leaseq.domain.task import Status
 from leaseq.entrypoints.worker import StopReason, TaskContext, Worker
+from worker_rig import Rig, running, soon
 
 LEASE = 1.0
 PERIOD = LEASE / 3
-AT_ONCE = {"retry_base": timedelta(milliseconds=1), "retry_cap": timedelta(milliseconds=1)}
+AT_ONCE: dict[str, Any] = {
+    "retry_base": timedelta(milliseconds=1),
+    "retry_cap": timedelta(milliseconds=1),
+}
 
 
 @pytest.fixture
@@ -93,7 +96,7 @@ async def test_a_def_handler_sees_that_its_lease_is_lost(rig: Rig) -> None:
     assert rig.queue.settlements == []
 
 
-async def test_a_lease_time_of_failing_beats_cancels_the_handler_and_stops_leasing_until_a_beat_lands(
+async def test_a_lease_time_of_failing_beats_stops_handlers_and_leasing_until_one_lands(
     rig: Rig,
 ) -> None:
     worker = rig.worker(concurrency=1, lease=LEASE)
@@ -206,9 +209,7 @@ async def test_a_settle_that_was_taken_is_not_called_lost_by_a_beat_that_came_la
     reply = asyncio.Event()
 
     async def take_and_hold_the_reply() -> None:
-        await rig.batching.settle(
-            [Complete(ref=rig.queue.settlements[0][0].ref, result='"done"')]
-        )
+        await rig.batching.settle([Complete(ref=rig.queue.settlements[0][0].ref, result='"done"')])
         taken.set()
         await reply.wait()
 

@@ -4,10 +4,10 @@ import time
 from typing import Any
 
 import pytest
-from worker_rig import SOON, ManualStopwatch, Rig, running
 
 from leaseq.domain.task import Status
 from leaseq.entrypoints.worker.pulse import Pulse
+from worker_rig import SOON, ManualStopwatch, Rig, running
 
 
 @pytest.fixture

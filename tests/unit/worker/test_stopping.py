@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from worker_rig import SOON, Rig, soon
 
 from leaseq.domain.errors import StorageUnavailableError
 from leaseq.domain.requests import Release
 from leaseq.domain.task import Status
 from leaseq.domain.views import LeasedTask
 from leaseq.entrypoints.worker import PermanentFailure, StopReason, TaskContext, Worker
+from worker_rig import SOON, Rig, soon
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 import threading
 
 import pytest
-from worker_rig import SOON
 
 from leaseq.entrypoints.worker.threads import HandlerThreads
+from worker_rig import SOON
 
 
 def ours() -> list[threading.Thread]:
@@ -13,9 +13,7 @@ def ours() -> list[threading.Thread]:
 def test_a_thread_is_used_again_when_it_is_idle() -> None:
     threads = HandlerThreads(8)
 
-    names = {
-        threads.submit(lambda: threading.current_thread().name).result(SOON) for _ in range(5)
-    }
+    names = {threads.submit(lambda: threading.current_thread().name).result(SOON) for _ in range(5)}
 
     assert names == {"leaseq-handler-1"}
     threads.close()
