@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 from typer.testing import CliRunner
 
-from leaseq.domain.requests import Fail, LeaseRef, LeaseRequest, NewTask
+from leaseq.domain.requests import Fail, LeaseRequest, NewTask
 from leaseq.domain.task import Status, TaskError
 from leaseq.domain.views import Enqueued, LeasedTask
 from leaseq.entrypoints.cli.main import app
@@ -59,10 +59,6 @@ def lease(connection: Connection, count: int = 1, *, queue: str = "default") -> 
     return run_blocking(connection.queue.lease(request))
 
 
-def ref(leased: LeasedTask) -> LeaseRef:
-    return LeaseRef(task_id=leased.task.id, lease_token=leased.lease_token)
-
-
 def give_up(
     connection: Connection, count: int = 1, *, queue: str = "default", message: str = "boom"
 ) -> list[str]:
@@ -70,7 +66,7 @@ def give_up(
     leased = lease(connection, count, queue=queue)
     error = TaskError(type="ValueError", message=message, traceback="Traceback ...\n  line")
     run_blocking(
-        connection.queue.settle([Fail(ref=ref(each), error=error, retry=False) for each in leased])
+        connection.queue.settle([Fail(ref=each.ref, error=error, retry=False) for each in leased])
     )
     return [each.task.id for each in leased]
 

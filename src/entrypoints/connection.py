@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, TypeVar
+from datetime import timedelta
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -17,6 +18,8 @@ from ..domain.ports import TaskAdmin, TaskQueue
 from .urls import GrpcUrl, parse_url
 
 T = TypeVar("T")
+
+_DEADLINE: Final = timedelta(seconds=30)
 
 
 @attrs.frozen
@@ -38,21 +41,29 @@ async def open_async(url: str) -> AsyncIterator[Connection]:
             noticed at the first call.)
     """
     match parse_url(url):
+        # Neither should pay for the imports of the other.
         case GrpcUrl(address=address):
-            raise NotImplementedError(address)
+            from ..adapters.grpc.client import open_aio_client  # noqa: PLC0415
+
+            async with open_aio_client(str(address)) as client:
+                yield Connection(client.queue, client.admin)
         case storage:
-            # A client of a server should not pay for the imports of a storage.
             from .host import hosted_async  # noqa: PLC0415
-            from .hosted import HostedTaskAdmin, HostedTaskQueue, awaiting  # noqa: PLC0415
+            from .hosted import Awaiting, HostedTaskAdmin, HostedTaskQueue  # noqa: PLC0415
 
             async with hosted_async(storage) as host:
-                yield Connection(HostedTaskQueue(host, awaiting), HostedTaskAdmin(host, awaiting))
+                wait = Awaiting()
+                yield Connection(HostedTaskQueue(host, wait), HostedTaskAdmin(host, wait))
 
 
 @contextmanager
-def open_blocking(url: str) -> Iterator[Connection]:
+def open_blocking(url: str, *, deadline: timedelta = _DEADLINE) -> Iterator[Connection]:
     """
     Open `url` for use from any thread; the coroutines never suspend (see `run_blocking`).
+
+    Args:
+        deadline: how long a call may take (a Lease its wait more) before it raises
+            StorageUnavailableError.
 
     Raises:
         InvalidArgumentError: `url` is none.
@@ -60,13 +71,17 @@ def open_blocking(url: str) -> Iterator[Connection]:
     """
     match parse_url(url):
         case GrpcUrl(address=address):
-            raise NotImplementedError(address)
+            from ..adapters.grpc.client import open_blocking_client  # noqa: PLC0415  as above
+
+            with open_blocking_client(str(address), timeout=deadline) as client:
+                yield Connection(client.queue, client.admin)
         case storage:
-            from .host import hosted  # noqa: PLC0415  as above
-            from .hosted import HostedTaskAdmin, HostedTaskQueue, blocking  # noqa: PLC0415
+            from .host import hosted  # noqa: PLC0415
+            from .hosted import Blocking, HostedTaskAdmin, HostedTaskQueue  # noqa: PLC0415
 
             with hosted(storage) as host:
-                yield Connection(HostedTaskQueue(host, blocking), HostedTaskAdmin(host, blocking))
+                wait = Blocking(deadline=deadline)
+                yield Connection(HostedTaskQueue(host, wait), HostedTaskAdmin(host, wait))
 
 
 def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:

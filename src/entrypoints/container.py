@@ -23,6 +23,7 @@ from ..domain.admin import AdminService
 from ..domain.maintenance import MaintenanceService
 from ..domain.ports import Ids, Jitter, Maintenance, Storage, TaskAdmin, WakeUp
 from ..domain.service import QueueService
+from .extras import postgres_extra
 from .urls import MemoryUrl, PostgresUrl, SqliteUrl, StorageUrl
 
 OpensStorage = AbstractAsyncContextManager[Storage]
@@ -71,6 +72,12 @@ async def _open_memory() -> AsyncIterator[Storage]:
     yield MemoryStorage()
 
 
+def _open_postgres(url: PostgresUrl) -> OpensStorage:
+    with postgres_extra():
+        from ..adapters.postgres.storage import open_postgres  # noqa: PLC0415  an extra
+    return open_postgres(url.dsn, schema=url.schema, pooler=url.pooler)
+
+
 def _kind(url: StorageUrl) -> str:
     match url:
         case MemoryUrl():
@@ -92,6 +99,7 @@ class _Container(containers.DeclarativeContainer):
         providers.Callable(_kind, url),
         memory=providers.Factory(_open_memory),
         sqlite=providers.Factory(open_sqlite, url.provided.path),
+        postgres=providers.Factory(_open_postgres, url),
     )
     ids: providers.Provider[Ids] = providers.Singleton(RandomIds)
     jitter: providers.Provider[Jitter] = providers.Singleton(RandomJitter)

@@ -2,22 +2,24 @@
 The driving ports on a `Host`, for callers on any thread.
 
 The same classes serve callers that await and callers that block; what differs is how
-they wait for a `concurrent.futures.Future`. With `blocking` the coroutines never suspend.
+they wait for a `concurrent.futures.Future`. With `Blocking` the coroutines never suspend.
 """
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from datetime import timedelta
+from typing import Any, Final, Protocol, TypeVar
 
 import attrs
 
-from ..domain.errors import TaskQueueError
+from ..domain.errors import StorageUnavailableError, TaskQueueError
+from ..domain.limits import MAX_WAIT
 from ..domain.requests import (
     HeartbeatRequest,
-    LeaseRef,
     LeaseRequest,
     NewTask,
     PageRequest,
@@ -29,36 +31,64 @@ from .host import Host, Undeliverable
 
 T = TypeVar("T")
 
+_NO_LONGER: Final = timedelta(0)
+
 
 class Wait(Protocol):
     """How to wait for the result of a call that another thread carries out."""
 
-    async def __call__(self, handed: Future[T], /) -> T:
-        """Return the result, or raise what was raised."""
+    async def __call__(self, handed: Future[T], /, *, longer: timedelta) -> T:
+        """
+        Return the result, or raise what was raised.
+
+        Args:
+            longer: what the call may take beyond what calls usually may.
+        """
         ...
 
 
-async def awaiting(handed: Future[T], /) -> T:
-    """Wait on the running event loop."""
-    return await asyncio.wrap_future(handed)
+class Awaiting:
+    """Waits on the running event loop, as long as it takes."""
 
-
-async def blocking(handed: Future[T], /) -> T:
-    """Block this thread."""
-    return handed.result()
+    async def __call__(self, handed: Future[T], /, *, longer: timedelta) -> T:  # noqa: ARG002
+        """Return the result; see `Wait`."""
+        return await asyncio.wrap_future(handed)
 
 
 @attrs.frozen(kw_only=True)
+class Blocking:
+    """Blocks the thread that calls, until a deadline."""
+
+    deadline: timedelta
+
+    async def __call__(self, handed: Future[T], /, *, longer: timedelta) -> T:
+        """
+        Return the result; see `Wait`.
+
+        Raises:
+            StorageUnavailableError: none came in time.
+        """
+        seconds = (self.deadline + longer).total_seconds()
+        if handed not in concurrent.futures.wait([handed], seconds).done:
+            raise StorageUnavailableError(f"the storage did not answer within {seconds:g} s")
+        return handed.result()
+
+
+@attrs.frozen
 class _Caller:
     host: Host
     wait: Wait
 
     async def call(
-        self, work: Coroutine[Any, Any, T], undeliverable: Undeliverable[T] | None = None
+        self,
+        work: Coroutine[Any, Any, T],
+        *,
+        longer: timedelta = _NO_LONGER,
+        undeliverable: Undeliverable[T] | None = None,
     ) -> T:
         handed = self.host.submit(work, undeliverable)
         try:
-            return await self.wait(handed)
+            return await self.wait(handed, longer=longer)
         except BaseException:
             self.host.abandon(handed, undeliverable)
             raise
@@ -69,7 +99,7 @@ class HostedTaskQueue:
 
     def __init__(self, host: Host, wait: Wait) -> None:
         self._queue = host.opened.result().queue
-        self._call = _Caller(host=host, wait=wait).call
+        self._call = _Caller(host, wait).call
 
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued | TaskQueueError]:
         """Store tasks; see `TaskQueue.enqueue`."""
@@ -77,7 +107,11 @@ class HostedTaskQueue:
 
     async def lease(self, request: LeaseRequest) -> list[LeasedTask]:
         """Lease tasks; see `TaskQueue.lease`. A caller that goes away leaves no lease."""
-        return await self._call(self._queue.lease(request), self._undo)
+        return await self._call(
+            self._queue.lease(request),
+            longer=min(max(request.wait, _NO_LONGER), MAX_WAIT),
+            undeliverable=self._undo,
+        )
 
     async def heartbeat(self, request: HeartbeatRequest) -> list[Beat | TaskQueueError]:
         """Extend leases; see `TaskQueue.heartbeat`."""
@@ -92,8 +126,7 @@ class HostedTaskQueue:
         return await self._call(self._queue.get(task_id))
 
     async def _undo(self, leased: list[LeasedTask]) -> None:
-        refs = [LeaseRef(task_id=task.task.id, lease_token=task.lease_token) for task in leased]
-        await self._queue.undo_leases(refs)
+        await self._queue.undo_leases([each.ref for each in leased])
 
 
 class HostedTaskAdmin:
@@ -101,7 +134,7 @@ class HostedTaskAdmin:
 
     def __init__(self, host: Host, wait: Wait) -> None:
         self._admin = host.opened.result().admin
-        self._call = _Caller(host=host, wait=wait).call
+        self._call = _Caller(host, wait).call
 
     async def list_tasks(self, wanted: TaskFilter, page: PageRequest) -> TaskPage:
         """Return one page of tasks; see `TaskAdmin.list_tasks`."""

@@ -25,6 +25,7 @@ from .urls import (
     SqliteUrl,
     StorageUrl,
     parse_address,
+    parse_pooler,
     parse_schema,
     parse_storage_url,
 )
@@ -183,11 +184,13 @@ class _Reader:
 def _storage(read: _Reader, default: StorageUrl) -> StorageUrl:
     url = read.get("storage", parse_storage_url, default)
     schema = read.get("schema", parse_schema, None)
-    if schema is None:
-        return url
-    if not isinstance(url, PostgresUrl):
-        raise InvalidSettingError(read.spelling("schema"), f"{url} has no schemas")
-    return attrs.evolve(url, schema=schema)
+    pooler = read.get("pooler", parse_pooler, None)
+    if isinstance(url, PostgresUrl):
+        return attrs.evolve(url, schema=schema or url.schema, pooler=pooler or url.pooler)
+    for name, value in (("schema", schema), ("pooler", pooler)):
+        if value is not None:
+            raise InvalidSettingError(read.spelling(name), f"is for PostgreSQL, and not {url}")
+    return url
 
 
 def _span(least: timedelta) -> Callable[[str], timedelta]:

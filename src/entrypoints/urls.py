@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import unquote
 
 import attrs
@@ -31,9 +31,14 @@ _MAX_SCHEMA_BYTES: Final = 63
 _HOST_AND_PORT: Final = re.compile(
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?"
 )
+_OUR_PARAMETERS: Final = frozenset({"pooler", "schema"})
 _SECRET_PARAMETER: Final = re.compile(r"(?i)\b((?:ssl)?password\s*=\s*)(?:'[^']*'|[^&\s]*)")
 # The scheme is possessive: given back, it would pass for a user's name.
 _USER_INFO: Final = re.compile(r"(?s)^(?P<scheme>[\w+.-]+://)?+(?P<user>[^:@/]*):.*@")
+
+
+Pooler = Literal["none", "transaction"]
+"""What stands before PostgreSQL: nothing, or one that gives connections for a transaction."""
 
 
 @attrs.frozen(kw_only=True)
@@ -81,6 +86,7 @@ class PostgresUrl:
     """As libpq takes it, password included."""
 
     schema: str = "leaseq"
+    pooler: Pooler = "none"
 
     def __str__(self) -> str:
         """Return the URL without its password."""
@@ -163,6 +169,20 @@ def parse_schema(text: str) -> str:
     return text
 
 
+def parse_pooler(text: str) -> Pooler:
+    """
+    Return the kind of pooler that `text` names.
+
+    Raises:
+        ValueError: it names none.
+    """
+    match text.lower():
+        case "none" | "transaction" as pooler:
+            return pooler
+        case _:
+            raise ValueError(f"{text!r} is no pooler: none or transaction")
+
+
 def redacted(url: str) -> str:
     """
     Return `url` without passwords, also where it is malformed.
@@ -196,18 +216,24 @@ def _sqlite(rest: str) -> SqliteUrl:
 
 
 def _postgres(text: str) -> PostgresUrl:
-    # libpq has no parameter `schema`, so it is ours to take; all others stay as they are.
+    # libpq has no parameters of these names, so they are ours to take; all others stay as they are.
     base, _, query = text.partition("?")
     parameters = query.split("&") if query else []
-    ours = [parameter for parameter in parameters if parameter.startswith("schema=")]
-    if not ours:
-        return PostgresUrl(dsn=text)
+    ours = {
+        name: unquote(value)
+        for name, _, value in (parameter.partition("=") for parameter in parameters)
+        if name in _OUR_PARAMETERS
+    }
+    others = [each for each in parameters if each.partition("=")[0] not in _OUR_PARAMETERS]
+    url = PostgresUrl(dsn="?".join([base, "&".join(others)]) if others else base)
     try:
-        schema = parse_schema(unquote(ours[-1].removeprefix("schema=")))
+        if "schema" in ours:
+            url = attrs.evolve(url, schema=parse_schema(ours["schema"]))
+        if "pooler" in ours:
+            url = attrs.evolve(url, pooler=parse_pooler(ours["pooler"]))
     except ValueError as error:
         raise _refused(str(error)) from None
-    others = "&".join(parameter for parameter in parameters if parameter not in ours)
-    return PostgresUrl(dsn=f"{base}?{others}" if others else base, schema=schema)
+    return url
 
 
 def _grpc(rest: str) -> GrpcUrl:

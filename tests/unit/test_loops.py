@@ -11,16 +11,7 @@ import pytest
 
 from leaseq.domain.errors import StorageUnavailableError
 from leaseq.entrypoints.loops import Loop, Supervisor
-
-SECOND = timedelta(seconds=1)
-
-
-@attrs.define
-class FixedJitter:
-    drawn: float = 0.0
-
-    def draw(self) -> float:
-        return self.drawn
+from leaseq.testing import SECOND, FixedJitter
 
 
 @attrs.define

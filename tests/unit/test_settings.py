@@ -29,6 +29,7 @@ def test_the_environment_sets_everything() -> None:
         {
             "LEASEQ_STORAGE": "postgresql://u:p@h/db",
             "LEASEQ_SCHEMA": "q-1",
+            "LEASEQ_POOLER": "transaction",
             "LEASEQ_GRPC": "0.0.0.0:1",
             "LEASEQ_INSECURE": "true",
             "LEASEQ_REFLECTION": "1",
@@ -42,7 +43,7 @@ def test_the_environment_sets_everything() -> None:
     )
 
     assert settings == ServerSettings(
-        storage=PostgresUrl(dsn="postgresql://u:p@h/db", schema="q-1"),
+        storage=PostgresUrl(dsn="postgresql://u:p@h/db", schema="q-1", pooler="transaction"),
         grpc=Address(host="0.0.0.0", port=1),  # noqa: S104
         insecure=True,
         reflection=True,
@@ -69,9 +70,11 @@ def test_an_empty_variable_counts_as_not_set() -> None:
 
 
 def test_the_schema_of_a_flag_wins_over_that_of_the_url() -> None:
-    url = storage_settings(flags({"storage": "postgresql://h/db?schema=a", "schema": "b"}))
+    text = "postgresql://h/db?schema=a&pooler=transaction"
 
-    assert url == PostgresUrl(dsn="postgresql://h/db", schema="b")
+    url = storage_settings(flags({"storage": text, "schema": "b"}))
+
+    assert url == PostgresUrl(dsn="postgresql://h/db", schema="b", pooler="transaction")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,9 @@ def test_the_schema_of_a_flag_wins_over_that_of_the_url() -> None:
         ("reflection", "maybe", "neither true nor false"),
         ("log-level", "loud", "debug, info"),
         ("log-format", "xml", "auto, text, json"),
-        ("schema", "s", "has no schemas"),
+        ("schema", "s", "is for PostgreSQL"),
+        ("pooler", "transaction", "is for PostgreSQL"),
+        ("pooler", "session", "none or transaction"),
     ],
 )
 def test_a_bad_value_is_named_as_the_operator_spelt_it(name: str, value: str, why: str) -> None:

@@ -30,8 +30,10 @@ from leaseq.entrypoints.urls import (
         ("postgresql://u:p@h/db", PostgresUrl(dsn="postgresql://u:p@h/db")),
         ("postgres://h1:1,h2:2/db", PostgresUrl(dsn="postgres://h1:1,h2:2/db")),
         (
-            "postgresql:///db?options=-c%20a+b&schema=Q%201",
-            PostgresUrl(dsn="postgresql:///db?options=-c%20a+b", schema="Q 1"),
+            "postgresql:///db?options=-c%20a+b&schema=Q%201&x&pooler=transaction",
+            PostgresUrl(
+                dsn="postgresql:///db?options=-c%20a+b&x", schema="Q 1", pooler="transaction"
+            ),
         ),
         ("grpc://localhost:7480", GrpcUrl(address=Address(host="localhost", port=7480))),
         ("grpc://queue.internal/", GrpcUrl(address=Address(host="queue.internal", port=7480))),
@@ -63,6 +65,7 @@ def test_an_unknown_scheme_is_answered_with_the_known_ones(text: str) -> None:
         ("grpc://host:99999", "HOST:PORT"),
         ("grpc://host/path", "HOST:PORT"),
         ("postgresql://h/db?schema=", "1 to 63 bytes"),
+        ("postgresql://h/db?pooler=session", "none or transaction"),
     ],
 )
 def test_a_malformed_url_is_answered_with_a_hint(text: str, hint: str) -> None:

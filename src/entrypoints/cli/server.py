@@ -35,6 +35,15 @@ _Schema = Annotated[
         help="Schema of PostgreSQL.  [env var: LEASEQ_SCHEMA; default: leaseq]",
     ),
 ]
+_Pooler = Annotated[
+    str | None,
+    typer.Option(
+        "--pooler",
+        metavar="KIND",
+        help="What stands before PostgreSQL: none, or transaction (as PgBouncer)."
+        "  [env var: LEASEQ_POOLER; default: none]",
+    ),
+]
 _Grpc = Annotated[
     str | None,
     typer.Option(
@@ -109,6 +118,7 @@ def server(  # noqa: PLR0913  one for each setting
     *,
     storage: _Storage = None,
     schema: _Schema = None,
+    pooler: _Pooler = None,
     grpc: _Grpc = None,
     reaper_interval: _ReaperInterval = None,
     storage_wait: _StorageWait = None,
@@ -127,6 +137,7 @@ def server(  # noqa: PLR0913  one for each setting
         {
             "storage": storage,
             "schema": schema,
+            "pooler": pooler,
             "grpc": grpc,
             "reaper-interval": reaper_interval,
             "storage-wait": storage_wait,
@@ -137,7 +148,10 @@ def server(  # noqa: PLR0913  one for each setting
             "log-format": log_format,
         }
     )
-    settings = ServerSettings.load(given, environment(process_environment()))
+    _serve(ServerSettings.load(given, environment(process_environment())))
+
+
+def _serve(settings: ServerSettings) -> None:
     # A server's imports are heavy, and only it should pay for them.
     from ..logs import configure_logging  # noqa: PLC0415
     from ..server import run_server  # noqa: PLC0415

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli_runs import Run, enqueue, give_up, lease, ref, status_of
+from cli_runs import Run, enqueue, give_up, lease, status_of
 from leaseq.domain.requests import Complete
 from leaseq.domain.task import Status
 from leaseq.entrypoints.connection import Connection, run_blocking
@@ -70,7 +70,7 @@ def test_a_task_is_shown_with_its_errors(run: Run, connection: Connection) -> No
 def test_a_result_is_shown_as_the_json_it_is(run: Run, connection: Connection) -> None:
     [task_id] = enqueue(connection)
     [leased] = lease(connection)
-    done = Complete(ref=ref(leased), result='{"n": 12345678901234567890.10}')
+    done = Complete(ref=leased.ref, result='{"n": 12345678901234567890.10}')
     run_blocking(connection.queue.settle([done]))
 
     ran = run("tasks", "show", "--json", task_id)
