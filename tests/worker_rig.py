@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -69,6 +69,7 @@ class TappedQueue:
         self.leases: list[LeaseRequest] = []
         self.beats: list[HeartbeatRequest] = []
         self.settlements: list[list[Settlement]] = []
+        self.polling = 0
         self.ignores_types = False
         self.after_lease: Callable[[list[LeasedTask]], Awaitable[None]] | None = None
         self.stirred = asyncio.Event()
@@ -88,14 +89,18 @@ class TappedQueue:
     async def lease(self, request: LeaseRequest) -> list[LeasedTask]:
         """Pass it on."""
         self.leases.append(request)
-        await self._pass("lease")
-        if self.ignores_types:
-            request = attrs.evolve(request, types=())
-        leased = await self._queue.lease(request)
-        if self.after_lease is not None:
-            await self.after_lease(leased)
-        self._stir()
-        return leased
+        self.polling += 1
+        try:
+            await self._pass("lease")
+            if self.ignores_types:
+                request = attrs.evolve(request, types=())
+            leased = await self._queue.lease(request)
+            if self.after_lease is not None:
+                await self.after_lease(leased)
+            return leased
+        finally:
+            self.polling -= 1
+            self._stir()
 
     async def heartbeat(self, request: HeartbeatRequest) -> list[Beat | TaskQueueError]:
         """Pass it on."""
@@ -161,7 +166,7 @@ class OnLoop:
         """Pass it on."""
         return self._wait(self._queue.get(task_id))
 
-    def _wait(self, call: Any) -> Any:
+    def _wait(self, call: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(call, self._loop).result(SOON)
 
 
@@ -262,10 +267,16 @@ class Rig:
         self.clock.advance(timedelta(seconds=seconds))
 
     async def enqueue(self, type_: str, payload: str = "{}", **options: Any) -> str:
-        """Store a task, and return its id."""
+        """Store a task with other options of NewTask, and return its id."""
         [stored] = await self.batching.enqueue([NewTask(type=type_, payload=payload, **options)])
         assert isinstance(stored, Enqueued)
         return stored.task.id
+
+    async def until_nobody_waits(self) -> None:
+        """Return once no Lease call is under way."""
+        while self.queue.polling:
+            self.queue.stirred.clear()
+            await self.queue.stirred.wait()
 
     async def get(self, task_id: str) -> TaskView:
         """Return a task."""

@@ -9,11 +9,18 @@ from datetime import timedelta
 from ...adapters.ids import RandomJitter
 from ...domain.ports import TaskQueue
 from ..connection import open_async, open_blocking
+from ..urls import parse_url
 from .outside import Outside
 
 
 def outside_of(url: str) -> Outside:
-    """Return the ways to the queue that `url` names; nothing is opened yet."""
+    """
+    Return the ways to the queue that `url` names; nothing is opened yet.
+
+    Raises:
+        InvalidArgumentError: `url` is none.
+    """
+    parse_url(url)
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[TaskQueue]:

@@ -49,7 +49,7 @@ def _import(name: str) -> ModuleType:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
             raise LoadError(
-                f"there is no module {missing} in {folder} or where Python looks"
+                f"there is no module {missing}, neither in {folder} nor where Python looks"
             ) from None
         raise
 

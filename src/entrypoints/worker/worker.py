@@ -179,7 +179,7 @@ class Worker:
         async with self._outside.open_async() as queue:
             self._run = Run(
                 plan=self._plan,
-                worker_id=_new_worker_id(),
+                worker_id=new_worker_id(),
                 handlers=self._handlers,
                 outside=self._outside,
                 queue=queue,
@@ -197,7 +197,7 @@ class Worker:
         return timedelta(seconds=self._plan.beats.deadline)
 
 
-def _new_worker_id() -> str:
+def new_worker_id() -> str:
     """Return a name that no other start of a worker has."""
     host = _NO_NAME.sub("-", socket.gethostname())[:_HOST_CHARACTERS]
     return f"{host}-{os.getpid()}-{secrets.token_hex(4)}"

@@ -13,7 +13,7 @@ class Sender:
     def note(self, payload: Any, ctx: Any) -> None: ...
 
 
-class Callable_:
+class Caller:
     async def __call__(self, payload: Any, ctx: Any) -> None: ...
 
 
@@ -37,7 +37,7 @@ def bound_first(session: Any, payload: Any) -> None: ...
         (with_options, False, False),
         (Sender().send, True, False),
         (Sender().note, False, True),
-        (Callable_(), True, True),
+        (Caller(), True, True),
         (functools.partial(bound_first, object()), False, False),
         (functools.partial(plain_async), True, False),
         (lambda _: None, False, False),

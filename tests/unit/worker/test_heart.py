@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
-from worker_rig import SOON, ManualStopwatch
 
 from leaseq.domain.errors import (
     LeaseLostError,
@@ -20,6 +19,7 @@ from leaseq.entrypoints.worker.context import StopReason
 from leaseq.entrypoints.worker.heart import Heart
 from leaseq.entrypoints.worker.moment import Moment
 from leaseq.testing import FixedJitter, a_task_id
+from worker_rig import SOON, ManualStopwatch
 
 LEASE = 30.0
 PLAN = plan_beats(timedelta(seconds=LEASE))

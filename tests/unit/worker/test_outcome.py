@@ -13,11 +13,16 @@ from leaseq.testing import a_task_id
 REF = LeaseRef(task_id=a_task_id(1), lease_token="token-1")
 
 
+def break_with(error: BaseException) -> None:
+    raise error
+
+
 def caught(error: BaseException) -> BaseException:
     try:
-        raise error
+        break_with(error)
     except BaseException as same:  # noqa: BLE001  so that it has a traceback
         return same
+    raise AssertionError("nothing was raised")
 
 
 @pytest.mark.parametrize(

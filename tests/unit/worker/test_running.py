@@ -4,11 +4,11 @@ import threading
 from typing import Any
 
 import pytest
-from worker_rig import Rig, nothing, running, soon
 
 from leaseq.domain.requests import Release
 from leaseq.domain.task import Status
 from leaseq.entrypoints.worker import PermanentFailure, Retry, TaskContext
+from worker_rig import Rig, nothing, running, soon
 
 
 @pytest.fixture

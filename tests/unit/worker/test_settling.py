@@ -4,7 +4,6 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
-from worker_rig import soon
 
 from leaseq.domain.errors import (
     ContendedError,
@@ -29,6 +28,7 @@ from leaseq.domain.task import TaskError
 from leaseq.domain.views import Beat, Enqueued, LeasedTask, TaskView
 from leaseq.entrypoints.worker.settling import Report, Settler
 from leaseq.testing import FixedJitter, a_task_id
+from worker_rig import soon
 
 
 class Server:

@@ -1,9 +1,9 @@
 import threading
 
 import pytest
-from worker_rig import SOON
 
 from leaseq.entrypoints.worker.threads import HandlerThreads
+from worker_rig import SOON
 
 
 def ours() -> list[threading.Thread]:
