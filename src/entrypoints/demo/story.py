@@ -21,7 +21,7 @@ from ...domain.requests import NewTask
 from ...domain.task import Status
 from ...domain.views import TaskView
 from ..client import Client, connect
-from ..new_tasks import TaskOptions, new_task
+from ..new_tasks import new_task
 from ..settings import ServerSettings
 from ..urls import Address, SqliteUrl
 from . import stage
@@ -72,7 +72,6 @@ def run(console: Console) -> None:
 
 
 def _tasks() -> list[NewTask]:
-    quick = TaskOptions(queue=QUEUE, retry_base=0.1, retry_cap=0.5)
     kinds = [("greet", 5)] * _GREETINGS + [("flaky", 5)] * _FLAKY + [("hopeless", 2)] * _HOPELESS
     # Dealt like cards, so that every kind is met from the beginning.
     order = sorted(range(len(kinds)), key=lambda n: n * 7919 % len(kinds))
@@ -80,8 +79,10 @@ def _tasks() -> list[NewTask]:
         new_task(
             kinds[n][0],
             {"name": f"{kinds[n][0]}-{n}@example.org"},
+            queue=QUEUE,
             max_attempts=kinds[n][1],
-            **quick,
+            retry_base=0.1,
+            retry_cap=0.5,
         )
         for n in order
     ]
