@@ -1,7 +1,6 @@
-"""`python -m leaseq`: the `leaseq` command."""
-
-from __future__ import annotations
+"""`python -m leaseq`: the `leaseq` command, with the interpreter named."""
 
 from .entrypoints.cli.main import main
 
-main()
+if __name__ == "__main__":
+    main()

@@ -34,7 +34,7 @@ _LONGEST_PAUSE: Final = timedelta(seconds=5)
 _BEYOND_GRACE: Final = timedelta(seconds=2)
 """For what has to be wound up after the calls."""
 
-Announce = Callable[[str], None]
+Announce = Callable[[Address], None]
 
 
 class Server:
@@ -91,7 +91,7 @@ class Server:
         address = await _listening(grpc, self._settings.grpc)
         watching = asyncio.create_task(_watch(supervisor, grpc))
         stack.callback(watching.cancel)
-        self._announce(start_line(self._settings, address))
+        self._announce(address)
         return grpc
 
     async def _open_storage(self, stack: AsyncExitStack) -> Services:

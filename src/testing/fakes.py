@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 from ..adapters.clock import SystemClock
 from ..domain.ids import LeaseToken, QueueName, TaskId
@@ -173,9 +173,13 @@ class Time(Protocol):
         """Return once `span` has passed for the queue under test."""
         ...
 
-    async def until_waiting(self, number: int = 1) -> None:
-        """Return once `number` Lease calls wait for a task."""
+    async def until_waiting(self) -> None:
+        """Return once a Lease call that was made waits for a task."""
         ...
+
+
+_TURNS_TO_ARRIVE: Final = 10
+"""Turns of the loop in which a call made in this process joins others that wait already."""
 
 
 class ManualTime:
@@ -193,9 +197,11 @@ class ManualTime:
         """Move `clock`, which ends the waits of `wake_up`."""
         self.clock.advance(span)
 
-    async def until_waiting(self, number: int = 1) -> None:
-        """Return once `number` waits of `wake_up` are under way."""
-        await self.wake_up.until_waiting(number)
+    async def until_waiting(self) -> None:
+        """Return once a wait of `wake_up` is under way."""
+        for _ in range(_TURNS_TO_ARRIVE):
+            await asyncio.sleep(0)
+        await self.wake_up.until_waiting()
 
 
 class RealTime:
@@ -211,6 +217,6 @@ class RealTime:
         """Sleep a little longer than `span`."""
         await asyncio.sleep((span + self._MARGIN).total_seconds())
 
-    async def until_waiting(self, number: int = 1) -> None:  # noqa: ARG002  nobody can tell
+    async def until_waiting(self) -> None:
         """Sleep for as long as a call needs to arrive."""
         await asyncio.sleep(4 * self._MARGIN.total_seconds())

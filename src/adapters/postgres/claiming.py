@@ -17,7 +17,8 @@ from .statements import LEVELS, Schema
 # A claim has three parts, whatever it asks for.
 #
 # `levels` finds the priorities at which anything waits, from the highest down. It is read as far
-# as needed, as it comes; so is what follows, up to the LIMIT.
+# as needed, as it comes; so is what follows, up to the LIMIT. `since` is where to begin: what the index
+# still has of leased tasks, until the next vacuum, is walked past once and not twice.
 #
 # `due` reads, level by level, the due tasks from the front of their line, and locks them. Tasks
 # scheduled for later stand behind them and are not looked at. SKIP LOCKED: what another
@@ -73,7 +74,7 @@ _CLAIM: Final[LiteralString] = """
         FROM levels CROSS JOIN LATERAL (
             SELECT id, payload_bytes, priority, run_after FROM {tasks}
             WHERE status = 'queued' AND queue = %(queue)b AND -priority = levels.rank
-                AND run_after <= %(now)b
+                AND run_after BETWEEN levels.since AND %(now)b
             ORDER BY run_after, id
             LIMIT %(wanted)b
             FOR UPDATE SKIP LOCKED
@@ -89,24 +90,28 @@ _CLAIM: Final[LiteralString] = """
 # and its version tells whether it still stands in line. (By its status, the planner could
 # take an index that holds all queued tasks for one that holds next to none.)
 _CLAIM_TYPES: Final[LiteralString] = """
-    WITH RECURSIVE levels (priority) AS (
-        SELECT max(head.priority)
-        FROM unnest(%(types)b) AS wanted (type) CROSS JOIN LATERAL (
-            SELECT priority FROM {tasks}
-            WHERE status = 'queued' AND queue = %(queue)b AND type = wanted.type
-            ORDER BY priority DESC LIMIT 1
-        ) AS head
-        UNION ALL
-        SELECT (
-            SELECT max(head.priority)
+    WITH RECURSIVE levels (priority, since) AS (
+        (
+            SELECT head.priority, head.run_after
             FROM unnest(%(types)b) AS wanted (type) CROSS JOIN LATERAL (
-                SELECT priority FROM {tasks}
+                SELECT priority, run_after FROM {tasks}
+                WHERE status = 'queued' AND queue = %(queue)b AND type = wanted.type
+                ORDER BY priority DESC, run_after LIMIT 1
+            ) AS head
+            ORDER BY head.priority DESC, head.run_after LIMIT 1
+        )
+        UNION ALL
+        SELECT lower.priority, lower.run_after
+        FROM levels CROSS JOIN LATERAL (
+            SELECT head.priority, head.run_after
+            FROM unnest(%(types)b) AS wanted (type) CROSS JOIN LATERAL (
+                SELECT priority, run_after FROM {tasks}
                 WHERE status = 'queued' AND queue = %(queue)b AND type = wanted.type
                     AND priority < levels.priority
-                ORDER BY priority DESC LIMIT 1
+                ORDER BY priority DESC, run_after LIMIT 1
             ) AS head
-        )
-        FROM levels WHERE levels.priority IS NOT NULL
+            ORDER BY head.priority DESC, head.run_after LIMIT 1
+        ) AS lower
     ),
     due AS MATERIALIZED (
         SELECT held.*
@@ -126,7 +131,7 @@ _LINE: Final[LiteralString] = """
     (
         SELECT id, version, run_after FROM {tasks}
         WHERE status = 'queued' AND queue = %(queue)b AND type = (%(types)b)[{number}]
-            AND priority = levels.priority AND run_after <= %(now)b
+            AND priority = levels.priority AND run_after BETWEEN levels.since AND %(now)b
         ORDER BY run_after, id
     )
 """

@@ -30,16 +30,11 @@ _STATS: Final[LiteralString] = """
         ),
         CASE WHEN wanted.status = 'queued' THEN (
             WITH {levels}
-            SELECT min(head.run_after) FROM levels CROSS JOIN LATERAL (
-                SELECT run_after FROM {tasks}
-                WHERE status = 'queued' AND queue = named.queue AND -priority = levels.rank
-                    AND run_after <= %(now)b
-                ORDER BY run_after LIMIT 1
-            ) AS head
+            SELECT min(since) FROM levels WHERE since <= %(now)b
         ) END
     FROM unnest(%(statuses)b) AS wanted (status) CROSS JOIN LATERAL (
         WITH {names}
-        SELECT queue FROM names WHERE queue IS NOT NULL
+        SELECT queue FROM names
     ) AS named
     UNION ALL
     SELECT 'leased', named.queue,
@@ -52,7 +47,7 @@ _STATS: Final[LiteralString] = """
         NULL
     FROM (
         WITH {leased_names}
-        SELECT queue FROM names WHERE queue IS NOT NULL
+        SELECT queue FROM names
     ) AS named
 """
 

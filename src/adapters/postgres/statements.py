@@ -11,36 +11,36 @@ from psycopg import sql
 from .rows import COLUMNS, COLUMNS_WITHOUT_PAYLOAD
 
 LEVELS: Final[LiteralString] = """
-    RECURSIVE levels (rank) AS (
+    RECURSIVE levels (rank, since) AS (
         (
-            SELECT -priority FROM {tasks}
+            SELECT -priority, run_after FROM {tasks}
             WHERE status = 'queued' AND queue = {queue}
-            ORDER BY -priority LIMIT 1
+            ORDER BY -priority, run_after LIMIT 1
         )
         UNION ALL
-        SELECT (
-            SELECT -priority FROM {tasks}
+        SELECT lower.rank, lower.run_after
+        FROM levels CROSS JOIN LATERAL (
+            SELECT -priority AS rank, run_after FROM {tasks}
             WHERE status = 'queued' AND queue = {queue} AND -priority > levels.rank
-            ORDER BY -priority LIMIT 1
-        )
-        FROM levels WHERE levels.rank IS NOT NULL
+            ORDER BY -priority, run_after LIMIT 1
+        ) AS lower
     )
 """
 """
-Part of a statement: the priorities, negated, at which anything waits in `{queue}`, highest first.
-
-Each step is one look into the index, past all tasks of the priority before. The last is NULL.
+Part of a statement: the priorities, negated, at which anything waits in `{queue}`, highest first,
+and the earliest `run_after` there. Each step is one look into the index, past all tasks of the
+priority before.
 """
 
 _QUEUE_NAMES: Final[LiteralString] = """
     RECURSIVE names (queue) AS (
         (SELECT queue FROM {tasks} WHERE {condition} ORDER BY queue LIMIT 1)
         UNION ALL
-        SELECT (
+        SELECT later.queue
+        FROM names CROSS JOIN LATERAL (
             SELECT queue FROM {tasks} WHERE {condition} AND queue > names.queue
             ORDER BY queue LIMIT 1
-        )
-        FROM names WHERE names.queue IS NOT NULL
+        ) AS later
     )
 """
 
@@ -50,7 +50,7 @@ def queue_names(condition: LiteralString) -> LiteralString:
     Return a part of a statement: the names of queues that have tasks of which `condition` is true.
 
     Likewise one look into an index for each, which must have the queue where `condition` leaves
-    off. The last is NULL.
+    off.
     """
     return _QUEUE_NAMES.replace("{condition}", condition)
 

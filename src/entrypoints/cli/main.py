@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from ...domain.errors import TaskQueueError
 from ..settings import InvalidSettingError, hush_grpc_core
 from . import dead, queues, tasks
+from .demo import demo
 from .enqueue import enqueue
 from .server import migrate, server
 from .terminal import note
@@ -48,6 +49,7 @@ app = typer.Typer(
 )
 app.command()(server)
 app.command()(migrate)
+app.command()(demo)
 app.command()(enqueue)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(dead.app, name="dead")

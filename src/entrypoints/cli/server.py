@@ -154,11 +154,11 @@ def server(  # noqa: PLR0913  one for each setting
 def _serve(settings: ServerSettings) -> None:
     # A server's imports are heavy, and only it should pay for them.
     from ..logs import configure_logging  # noqa: PLC0415
-    from ..server import run_server  # noqa: PLC0415
+    from ..server import run_server, start_line  # noqa: PLC0415
 
     configure_logging(level=settings.log_level, form=settings.log_format)
     try:
-        run_server(settings, announce=say)
+        run_server(settings, announce=lambda address: say(start_line(settings, address)))
     except OSError as error:
         note(str(error))
         raise typer.Exit(1) from None

@@ -1,1 +1,18 @@
-"""The worker library and its command."""
+"""The worker library: leases tasks, runs their handlers, and reports what came of it."""
+
+from __future__ import annotations
+
+from .context import StopReason, TaskContext
+from .loading import LoadError, load_worker
+from .outcome import PermanentFailure, Retry
+from .worker import Worker
+
+__all__ = [
+    "LoadError",
+    "PermanentFailure",
+    "Retry",
+    "StopReason",
+    "TaskContext",
+    "Worker",
+    "load_worker",
+]

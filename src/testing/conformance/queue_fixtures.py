@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import ClassVar
 
 import attrs
 import pytest
+import pytest_asyncio
 
+from ...adapters.batching.queue import BatchingQueue
 from ...adapters.memory import MemoryStorage
 from ...domain.admin import AdminService
 from ...domain.errors import InvalidArgumentError, LeaseLostError, LostReason
 from ...domain.maintenance import MaintenanceService
-from ...domain.ports import Maintenance, Storage, TaskAdmin, TaskQueue
+from ...domain.ports import Clock, Ids, Maintenance, Storage, TaskAdmin, TaskQueue, WakeUp
 from ...domain.requests import LeaseRef, LeaseRequest, NewTask, Settlement
 from ...domain.service import QueueService
 from ...domain.views import Enqueued, LeasedTask, TaskView
-from ..fakes import CountingIds, FixedJitter, ManualTime, Time
+from ..fakes import CountingIds, FixedJitter, ManualTime, ManualWakeUp, Time
+from .fixtures import Connect, StorageFixtures
 
 QUICK = NewTask(
     type="send", retry_base=timedelta(milliseconds=1), retry_cap=timedelta(milliseconds=1)
@@ -29,18 +33,19 @@ BACKOFF = timedelta(milliseconds=2)
 
 @attrs.frozen(kw_only=True)
 class Services:
-    """The services of one process."""
+    """What one process offers: its queue, and the service that it is around."""
 
-    queue: QueueService
+    queue: BatchingQueue
+    service: QueueService
     admin: AdminService
     maintenance: MaintenanceService
 
 
-class QueueFixtures:
+class QueueFixtures(StorageFixtures):
     """
     Override what differs: a `TaskQueue` in this process needs nothing at all.
 
-    - another storage: supply `storage`, empty and not shared between tests;
+    - another storage: supply `connect` or `storage`, as for the suite of a storage;
     - a door in front of the services, such as a client and its server: supply `queue` and
       `admin`, built upon `services`;
     - a process whose clock cannot be moved: supply `queue`, `admin`, `maintenance` and a
@@ -50,31 +55,34 @@ class QueueFixtures:
     manual_time: ClassVar[bool] = True
     """Whether time passes only when the test says so; else tests of exact moments are skipped."""
 
+    waits: ClassVar[bool] = True
+    """Whether `lease` waits for a first task; not, where a `BatchingQueue` around it does."""
+
     @pytest.fixture
     def time(self) -> Time:
         """Return the time of the queue under test."""
         return ManualTime()
 
     @pytest.fixture
-    def storage(self) -> Storage:
-        """Return where tasks are kept."""
-        return MemoryStorage()
+    def connect(self) -> Connect:
+        """Return what opens a memory storage."""
+        return _open_memory
 
-    @pytest.fixture
-    def services(self, storage: Storage, time: Time) -> Services:
-        """Return the services on `storage`, with known ids and luck."""
+    @pytest_asyncio.fixture
+    async def services(self, storage: Storage, time: Time) -> AsyncIterator[Services]:
+        """Return what one process offers on `storage`, with known ids and luck."""
         assert isinstance(time, ManualTime), "with another `time` supply `queue` and the others"
-        tasks, clock, wake_up = storage.tasks, time.clock, time.wake_up
-        jitter = FixedJitter()
-        return Services(
-            queue=QueueService(
-                tasks=tasks, clock=clock, ids=CountingIds(), jitter=jitter, wake_up=wake_up
-            ),
-            admin=AdminService(tasks=tasks, queues=storage.queues, clock=clock, wake_up=wake_up),
-            maintenance=MaintenanceService(
-                tasks=tasks, clock=clock, jitter=jitter, wake_up=wake_up
-            ),
-        )
+        async with _serving(storage, CountingIds(), time.clock, time.wake_up) as services:
+            yield services
+
+    @pytest_asyncio.fixture
+    async def elsewhere(self, storage: Storage, time: Time) -> AsyncIterator[Services]:
+        """Return what another process offers on the same storage."""
+        if not isinstance(time, ManualTime):
+            pytest.skip("only with manual time is there a second process")
+        ids = CountingIds(after=1_000_000)
+        async with _serving(storage, ids, time.clock, ManualWakeUp(time.clock)) as services:
+            yield services
 
     @pytest.fixture
     def queue(self, services: Services) -> TaskQueue:
@@ -95,6 +103,29 @@ class QueueFixtures:
         """Skip the test where time cannot be stopped."""
         if not self.manual_time:
             pytest.skip(f"{type(self).__name__}.manual_time is False: no moment is exact")
+
+
+@asynccontextmanager
+async def _open_memory() -> AsyncIterator[Storage]:
+    yield MemoryStorage()
+
+
+@asynccontextmanager
+async def _serving(
+    storage: Storage, ids: Ids, clock: Clock, wake_up: WakeUp
+) -> AsyncIterator[Services]:
+    tasks, jitter = storage.tasks, FixedJitter()
+    service = QueueService(tasks=tasks, clock=clock, ids=ids, jitter=jitter, wake_up=wake_up)
+    services = Services(
+        queue=BatchingQueue(service, clock=clock, wake_up=wake_up, jitter=jitter),
+        service=service,
+        admin=AdminService(tasks=tasks, queues=storage.queues, clock=clock, wake_up=wake_up),
+        maintenance=MaintenanceService(tasks=tasks, clock=clock, jitter=jitter, wake_up=wake_up),
+    )
+    try:
+        yield services
+    finally:
+        await services.queue.close()
 
 
 async def enqueue(queue: TaskQueue, *new: NewTask) -> list[TaskView]:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from .admin import (
-    CancelContract,
-    DeleteTasksContract,
-    OperatorBatchContract,
-    RequeueContract,
-    RetentionContract,
-)
+from .cancel import CancelContract
 from .conservation import ConservationContract
 from .enqueue import EnqueueContract, IdempotencyContract
 from .fencing import LateContract, RepeatContract
 from .heartbeat import HeartbeatContract
 from .lease import LeaseContract, QueueTurnContract, ReplySizeContract
+from .operator_batch import OperatorBatchContract
 from .overview import ListContract, QueuesContract
 from .refusals import RefusalContract
 from .release import ExpiryContract, ReleaseContract, SettleBatchContract
+from .requeue import DeleteTasksContract, RequeueContract, RetentionContract
 from .settle import CompleteContract, ErrorTextContract, FailContract
-from .waits import WaitContract
+from .two_processes import TwoProcessesContract
 
 
 class TaskQueueConformance(
@@ -30,7 +26,7 @@ class TaskQueueConformance(
     LeaseContract,
     QueueTurnContract,
     ReplySizeContract,
-    WaitContract,
+    TwoProcessesContract,
     HeartbeatContract,
     CompleteContract,
     FailContract,

@@ -1,0 +1,185 @@
+"""One run of a worker, from its first lease to its last word."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import attrs
+
+from ...domain.ports import TaskQueue
+from ...domain.requests import LeaseRef
+from .carrying import Carrier
+from .context import StopReason
+from .handlers import Handler
+from .heart import Heart
+from .held import HeldTasks
+from .leasing import Leasing
+from .outside import Outside
+from .plan import Plan
+from .pulse import Pulse
+from .settling import Settler
+from .slots import Slots
+from .stopping import Stop, StopSwitch
+from .threads import HandlerThreads
+from .waiting import first_of
+
+_logger = logging.getLogger(__name__)
+
+STOPS_WITHIN: Final = 1.0
+"""Seconds that handlers get to end after they were told to, when the worker stops."""
+
+LAST_WORD_WITHIN: Final = 3.0
+"""Seconds that the queue gets to take the last reports."""
+
+
+@attrs.frozen(kw_only=True)
+class Ending:
+    """What a run leaves behind."""
+
+    running: tuple[LeaseRef, ...]
+    """Leases whose handler would not end."""
+
+    unreported: int
+    """How many outcomes the queue did not take in time; their leases run out."""
+
+
+class Run:
+    """One run of a worker on the event loop on which it is made."""
+
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        worker_id: str,
+        handlers: Mapping[str, Handler],
+        outside: Outside,
+        queue: TaskQueue,
+        blocking: TaskQueue,
+        switch: StopSwitch,
+    ) -> None:
+        self._plan = plan
+        self._worker_id = worker_id
+        self._switch = switch
+        self._crash: BaseException | None = None
+        self._slots = Slots(plan.concurrency)
+        self._threads = HandlerThreads(plan.concurrency)
+        self._settler = Settler(
+            queue,
+            worker_id=worker_id,
+            deadline=plan.settle_within,
+            jitter=outside.jitter,
+            pause=outside.pause,
+        )
+        self._held = HeldTasks(on_lost=self._settler.give_up)
+        self._pulse = Pulse(
+            worker_id=worker_id,
+            interval=plan.beats.tick,
+            stopwatch=outside.stopwatch,
+            name_handler=self._held.name_handler,
+        )
+        self._heart = Heart(
+            blocking,
+            worker_id=worker_id,
+            plan=plan.beats,
+            tell=self._held.tell,
+            watch=self._pulse.look,
+            stopwatch=outside.stopwatch,
+            jitter=outside.jitter,
+        )
+        self._carrier = Carrier(
+            worker_id=worker_id,
+            handlers=handlers,
+            held=self._held,
+            heart=self._heart,
+            settler=self._settler,
+            slots=self._slots,
+            threads=self._threads,
+            floor=lambda: self._pulse.floor,
+            stopwatch=outside.stopwatch,
+            interrupted=lambda: switch.ask(Stop.DRAIN),
+        )
+        self._leasing = Leasing(
+            queue=queue,
+            wanted=plan.lease_request(worker_id=worker_id, types=tuple(handlers)),
+            slots=self._slots,
+            silent=lambda: self._heart.silent,
+            receive=self._carrier.receive,
+            stopwatch=outside.stopwatch,
+            jitter=outside.jitter,
+            pause=outside.pause,
+        )
+
+    @property
+    def held(self) -> tuple[LeaseRef, ...]:
+        """The leases held at this moment; from any thread."""
+        return self._heart.refs
+
+    async def main(self, *, patient: bool) -> Ending:
+        """
+        Work until the switch is thrown, and return what is left behind.
+
+        Args:
+            patient: wait for handlers that do not end when told to, until LEAVE is asked.
+        """
+        self._log("worker started", queues=self._plan.queues, concurrency=self._plan.concurrency)
+        with self._heart, self._background():
+            await self._lease()
+            await self._drain(patient=patient)
+            ending = self._ending()
+        if self._crash is not None:
+            raise self._crash
+        self._log("worker stopped", left=len(ending.running), unreported=ending.unreported)
+        return ending
+
+    def _log(self, message: str, **extra: object) -> None:
+        _logger.info(message, extra={"worker_id": self._worker_id, **extra})
+
+    @contextmanager
+    def _background(self) -> Iterator[None]:
+        tasks = [asyncio.create_task(self._settler.work()), asyncio.create_task(self._pulse.beat())]
+        for task in tasks:
+            task.add_done_callback(self._notice_crash)
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            self._threads.close()
+
+    def _notice_crash(self, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self._crash = task.exception()
+            self._switch.ask(Stop.LEAVE)
+
+    async def _lease(self) -> None:
+        leasing = asyncio.create_task(self._leasing.work())
+        leasing.add_done_callback(self._notice_crash)
+        await self._switch.wait(Stop.DRAIN)
+        self._log("worker stopping", held=len(self._held))
+        self._carrier.close()
+        self._leasing.stop()
+        await asyncio.wait({leasing})
+
+    async def _drain(self, *, patient: bool) -> None:
+        done = self._slots.all_free
+        grace = self._plan.grace.total_seconds()
+        await first_of(done.wait(), self._switch.wait(Stop.GIVE_BACK), within=grace)
+        if done.is_set():
+            return
+        _logger.warning(
+            "worker gives back what still runs",
+            extra={"worker_id": self._worker_id, "held": len(self._held)},
+        )
+        self._held.tell_all(StopReason.SHUTDOWN)
+        await first_of(done.wait(), within=STOPS_WITHIN)
+        if patient:
+            await first_of(done.wait(), self._switch.wait(Stop.LEAVE))
+        await self._held.reported(within=LAST_WORD_WITHIN)
+
+    def _ending(self) -> Ending:
+        running = tuple(held.ref for held in self._held if held.running)
+        return Ending(running=running, unreported=len(self._held) - len(running))
