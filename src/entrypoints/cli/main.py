@@ -21,6 +21,7 @@ from .demo import demo
 from .enqueue import enqueue
 from .server import migrate, server
 from .terminal import note
+from .worker import worker
 
 
 class _Refusals(TyperGroup):
@@ -48,6 +49,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(server)
+app.command()(worker)
 app.command()(migrate)
 app.command()(demo)
 app.command()(enqueue)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -16,6 +15,7 @@ import attrs
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
+from rich.text import Text
 
 from ...domain.requests import NewTask
 from ...domain.task import Status
@@ -155,7 +155,8 @@ class _Outcome:
     retried: int
     rescued: int
     dead: int
-    reasons: Counter[str]
+    last_errors: tuple[str, ...]
+    """Of the dead, one of each type."""
 
     @classmethod
     def of(cls, tasks: list[TaskView]) -> _Outcome:
@@ -167,7 +168,9 @@ class _Outcome:
             retried=sum(task.attempts > 1 for task in succeeded),
             rescued=len(lost),
             dead=len(dead),
-            reasons=Counter((task.last_error or "").split(":")[0] for task in dead),
+            last_errors=tuple(
+                {task.errors[-1].type: str(task.errors[-1]) for task in dead}.values()
+            ),
         )
 
 
@@ -177,8 +180,9 @@ def _tell(tasks: list[TaskView], killed: int, console: Console) -> None:
     table.add_row(str(outcome.succeeded), "succeeded")
     table.add_row(str(outcome.retried), "of them on a later attempt")
     table.add_row(str(outcome.rescued), f"taken over from process {killed}, which was killed")
-    for reason, count in outcome.reasons.most_common():
-        table.add_row(str(count), f"dead after all their attempts: {reason}")
+    table.add_row(str(outcome.dead), "dead, all their attempts used; one said")
+    for error in outcome.last_errors:
+        table.add_row("", Text(error, style="red"))
     console.print()
     console.print(table)
     if outcome.succeeded != _GREETINGS + _FLAKY or outcome.dead != _HOPELESS:
