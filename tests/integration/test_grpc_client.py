@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from in_threads import in_thread
 from leaseq.adapters.grpc.client import GrpcClient, open_aio_client, open_blocking_client
 from leaseq.domain.errors import InvalidArgumentError, StorageUnavailableError
 from leaseq.domain.requests import Complete, LeaseRequest, NewTask
@@ -31,18 +32,6 @@ Opens = Callable[..., AbstractAsyncContextManager[GrpcClient]]
 
 async def awaited(call: Coroutine[Any, Any, T]) -> T:
     return await call
-
-
-async def in_thread(call: Coroutine[Any, Any, T]) -> T:
-    def run() -> T:
-        try:
-            call.send(None)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        raise AssertionError("a blocking call was suspended")
-
-    return await asyncio.to_thread(run)
 
 
 @asynccontextmanager

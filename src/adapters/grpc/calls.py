@@ -18,7 +18,7 @@ import attrs
 import grpc
 from google.protobuf.message import DecodeError
 
-from ...domain.errors import StorageError, TaskQueueError
+from ...domain.errors import TaskQueueError
 from .methods import Method, Q, R
 from .refusals import write_status
 from .status import DRAINING, INTERNAL, MALFORMED, Verdict, verdict_on
@@ -127,8 +127,9 @@ class Calls:
             verdict = MALFORMED
         except TaskQueueError as error:
             verdict = verdict_on(error)
-            if isinstance(error, StorageError):
-                _log.warning("%s refused: %s", method.path, error)
+            if verdict.code is grpc.StatusCode.INTERNAL:
+                # That a storage is away is told by those who look after it, and once.
+                _log.warning("%s failed: %s", method.path, error)
         except Exception:  # noqa: BLE001  whatever happens, the call is answered
             # The caller learns nothing of what may be a secret.
             _log.exception("%s failed", method.path)
