@@ -196,7 +196,7 @@ def test_a_port_that_is_taken_ends_the_start(tmp_path: Path) -> None:
         (
             ["--storage", "postgresql://u:hunter2@127.0.0.1:1/db", "--storage-wait", "0"],
             1,
-            "leaseq: ",
+            "storage postgresql://u:***@127.0.0.1:1/db: ",
         ),
     ],
     ids=["for all to reach", "no folder", "no database"],
@@ -208,6 +208,7 @@ def test_a_server_that_cannot_serve_says_why(
 
     assert done.returncode == code
     assert told in done.stderr
+    assert done.stderr.count("\n") == 1
     assert "hunter2" not in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""

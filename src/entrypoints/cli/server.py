@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ...domain.errors import StorageError
 from ..settings import (
     ServerSettings,
     environment,
@@ -159,6 +160,9 @@ def _serve(settings: ServerSettings) -> None:
     configure_logging(level=settings.log_level, form=settings.log_format)
     try:
         run_server(settings, announce=lambda address: say(start_line(settings, address)))
+    except StorageError as error:
+        note(f"storage {settings.storage}: {error}")
+        raise typer.Exit(1) from None
     except OSError as error:
         note(str(error))
         raise typer.Exit(1) from None

@@ -34,8 +34,8 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print one line beside the results."""
-    sys.stderr.write(f"leaseq: {printable(text)}\n")
+    """Print one line beside the results; what has several is joined."""
+    sys.stderr.write(f"leaseq: {printable(' '.join(text.split()))}\n")
     sys.stderr.flush()
 
 
