@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Annotated
 
@@ -176,9 +175,11 @@ def migrate(*, storage: _Storage = None, schema: _Schema = None, as_json: AsJson
     """
     given = flags({"storage": storage, "schema": schema})
     url = storage_settings(given, environment(process_environment()))
-    from ..migrating import migrate as migrate_storage  # noqa: PLC0415  as above
+    from asyncio import run  # noqa: PLC0415  as above
 
-    applied = asyncio.run(migrate_storage(url))
+    from ..migrating import migrate as migrate_storage  # noqa: PLC0415
+
+    applied = run(migrate_storage(url))
     if as_json:
         say(json.dumps({"storage": str(url), "applied": applied}))
     elif applied:
