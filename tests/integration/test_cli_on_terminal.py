@@ -86,7 +86,7 @@ def test_a_table_shows_errors_as_they_were_written(url: str, tmp_path: Path) -> 
     assert task_id in shown
     assert r"ValueError: [red]no\x1b[2J[/red]" in shown
     assert "\x1b[2J" not in shown
-    assert "─" in shown
+    assert "\x1b[" in shown
 
 
 @pytest.mark.parametrize(
