@@ -18,8 +18,8 @@ help: ## List the targets
 dev: $(STAMP) ## Make .venv: leaseq (editable) and every tool
 	@echo "ready: $(BIN)/leaseq, $(BIN)/python"
 
-demo: $(STAMP) ## Run the demo in a temporary folder
-	@folder=`mktemp -d` && trap 'rm -rf "$$folder"' EXIT && cd "$$folder" && "$(CURDIR)/$(BIN)/leaseq" demo
+demo: $(STAMP) ## Watch a queue at work, and a worker that is killed
+	$(BIN)/leaseq demo
 
 fmt: $(STAMP) ## Format the code and apply the linter's safe fixes
 	$(BIN)/ruff check --fix-only

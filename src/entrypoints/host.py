@@ -62,6 +62,10 @@ class Host:
         with suppress(RuntimeError):  # it has ended by itself
             self._loop.call_soon_threadsafe(self._leave)
 
+    def join(self) -> None:
+        """Wait for the last instructions of the thread, once `ended` is done."""
+        self._thread.join(_END_WITHIN.total_seconds())
+
     @property
     def usable(self) -> bool:
         """Whether it is open, or may yet be."""
@@ -242,6 +246,7 @@ async def hosted_async(url: StorageUrl) -> AsyncIterator[Host]:
             ended = asyncio.shield(asyncio.wrap_future(host.ended))
             with _bounded(host):
                 await asyncio.wait_for(ended, _END_WITHIN.total_seconds())
+                host.join()
 
 
 @contextmanager
@@ -260,6 +265,7 @@ def hosted(url: StorageUrl) -> Iterator[Host]:
         if _HOSTS.give_back(host):
             with _bounded(host):
                 host.ended.result(_END_WITHIN.total_seconds())
+                host.join()
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -33,7 +34,7 @@ _LONGEST_PAUSE: Final = timedelta(seconds=5)
 _BEYOND_GRACE: Final = timedelta(seconds=2)
 """For what has to be wound up after the calls."""
 
-Announce = Callable[[str], None]
+Announce = Callable[[Address], None]
 
 
 class Server:
@@ -87,11 +88,10 @@ class Server:
             admin=services.admin,
             reflection=self._settings.reflection,
         )
-        asked = self._settings.grpc
-        address = Address(host=asked.host, port=await grpc.start(str(asked)))
+        address = await _listening(grpc, self._settings.grpc)
         watching = asyncio.create_task(_watch(supervisor, grpc))
         stack.callback(watching.cancel)
-        self._announce(start_line(self._settings, address))
+        self._announce(address)
         return grpc
 
     async def _open_storage(self, stack: AsyncExitStack) -> Services:
@@ -111,6 +111,25 @@ class Server:
                 )
                 await asyncio.sleep(min(pause.total_seconds(), left))
                 pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+async def _listening(grpc: GrpcServer, asked: Address) -> Address:
+    try:
+        return Address(host=asked.host, port=await grpc.start(str(asked)))
+    except OSError as error:
+        raise OSError(f"cannot listen on {asked}: {_why_not(asked) or error}") from error
+
+
+def _why_not(asked: Address) -> str | None:
+    # gRPC does not say what the operating system said.
+    family = socket.AF_INET6 if ":" in asked.host else socket.AF_INET
+    try:
+        socket.create_server((asked.host, asked.port), family=family).close()
+    except socket.gaierror as error:
+        return error.strerror
+    except OSError as error:
+        return os.strerror(error.errno) if error.errno else None
+    return None
 
 
 async def _watch(supervisor: Supervisor, grpc: GrpcServer) -> None:

@@ -84,6 +84,16 @@ def process_environment() -> Mapping[str, str]:
     return os.environ
 
 
+def hush_grpc_core() -> None:
+    """
+    Keep the C library under grpc from writing to the standard error by itself.
+
+    Every failure also reaches us as an error. Whoever sets GRPC_VERBOSITY hears all the
+    same; it is read when grpc is first imported.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+
 @attrs.frozen(kw_only=True)
 class ServerSettings:
     """Everything that `leaseq server` can be told."""
@@ -128,6 +138,7 @@ class ServerSettings:
         """
         read = _Reader(sources)
         default = cls()
+        log_level, log_format = log_settings(*sources)
         settings = cls(
             storage=_storage(read, default.storage),
             grpc=read.get("grpc", parse_address, default.grpc),
@@ -138,8 +149,8 @@ class ServerSettings:
             grace=read.get("grace", _span(timedelta(0)), default.grace),
             insecure=read.get("insecure", _switch, default.insecure),
             reflection=read.get("reflection", _switch, default.reflection),
-            log_level=read.get("log-level", _log_level, default.log_level),
-            log_format=read.get("log-format", _log_format, default.log_format),
+            log_level=log_level,
+            log_format=log_format,
         )
         if not (settings.insecure or _is_loopback(settings.grpc.host)):
             raise InvalidSettingError(
@@ -158,6 +169,21 @@ def storage_settings(*sources: Source) -> StorageUrl:
         InvalidSettingError: it is bad.
     """
     return _storage(_Reader(sources), DEFAULT_STORAGE)
+
+
+def log_settings(*sources: Source) -> tuple[LogLevel, LogFormat]:
+    """
+    Return how to log, for commands that need nothing else.
+
+    Raises:
+        InvalidSettingError: it is bad.
+    """
+    read = _Reader(sources)
+    default = ServerSettings()
+    return (
+        read.get("log-level", _log_level, default.log_level),
+        read.get("log-format", _log_format, default.log_format),
+    )
 
 
 @attrs.frozen

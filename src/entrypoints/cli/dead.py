@@ -12,8 +12,9 @@ from ...domain.requests import TaskFilter
 from ...domain.task import Status
 from ..connection import run_blocking
 from .bulk import Bulk
+from .connecting import connected
 from .listing import all_ids, print_tasks
-from .options import DEFAULT_SERVER, AsJson, Cursor, Limit, Queue, Server, Type, Yes, connected
+from .options import DEFAULT_SERVER, AsJson, Cursor, Limit, Queue, Server, Type, Yes
 from .tasks import show
 
 app = typer.Typer(help="See and handle tasks that were given up.", no_args_is_help=True)

@@ -11,7 +11,8 @@ from ...domain.errors import TaskQueueError
 from ...domain.limits import DEFAULT_QUEUE
 from ...domain.requests import NewTask
 from ..connection import run_blocking
-from .options import DEFAULT_SERVER, AsJson, Server, as_duration, connected
+from .connecting import connected
+from .options import DEFAULT_SERVER, AsJson, Server, as_duration
 from .payloads import read_payload
 from .task_text import task_fields, task_json
 from .terminal import note, print_fields, say
@@ -100,6 +101,10 @@ def enqueue(  # noqa: PLR0913  one for each thing that can be said of a task
         retry_cap=retry_cap,
         allow_different_payload=allow_different_payload,
     )
+    _store(new, server=server, as_json=as_json)
+
+
+def _store(new: NewTask, *, server: str, as_json: bool) -> None:
     with connected(server) as connection:
         [outcome] = run_blocking(connection.queue.enqueue([new]))
     if isinstance(outcome, TaskQueueError):

@@ -15,11 +15,13 @@ import typer
 from typer.core import TyperGroup
 
 from ...domain.errors import TaskQueueError
-from ..settings import InvalidSettingError
+from ..settings import InvalidSettingError, hush_grpc_core
 from . import dead, queues, tasks
+from .demo import demo
 from .enqueue import enqueue
 from .server import migrate, server
 from .terminal import note
+from .worker import worker
 
 
 class _Refusals(TyperGroup):
@@ -47,7 +49,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(server)
+app.command()(worker)
 app.command()(migrate)
+app.command()(demo)
 app.command()(enqueue)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(dead.app, name="dead")
@@ -78,4 +82,5 @@ def _root(
 
 def main() -> None:
     """Run the command line of this process."""
-    app()
+    hush_grpc_core()
+    app(prog_name="leaseq")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Annotated, Final
 
 import typer
 
 from ...domain.errors import InvalidArgumentError
-from ..connection import Connection, open_blocking
 from ..durations import parse_duration
 from ..settings import DEFAULT_GRPC
 from ..urls import parse_url
@@ -56,10 +53,3 @@ Cursor = Annotated[
     str, typer.Option("--cursor", metavar="CURSOR", help="Go on where a list before ended.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask, however many they are.")]
-
-
-@contextmanager
-def connected(server: str) -> Iterator[Connection]:
-    """Open what `--server` names, for calls through `run_blocking`."""
-    with open_blocking(server) as connection:
-        yield connection

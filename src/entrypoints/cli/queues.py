@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ..connection import run_blocking
-from .options import DEFAULT_SERVER, AsJson, Server, connected
+from .connecting import connected
+from .options import DEFAULT_SERVER, AsJson, Server
 from .task_text import QUEUE_COLUMNS, queue_row, queues_json
 from .terminal import print_table, say
 

@@ -95,7 +95,7 @@ _Reflection = Annotated[
         "  [env var: LEASEQ_REFLECTION; default: no-reflection]",
     ),
 ]
-_LogLevel = Annotated[
+LogLevelOption = Annotated[
     str | None,
     typer.Option(
         "--log-level",
@@ -103,7 +103,7 @@ _LogLevel = Annotated[
         help="debug, info, warning or error.  [env var: LEASEQ_LOG_LEVEL; default: info]",
     ),
 ]
-_LogFormat = Annotated[
+LogFormatOption = Annotated[
     str | None,
     typer.Option(
         "--log-format",
@@ -125,8 +125,8 @@ def server(  # noqa: PLR0913  one for each setting
     grace: _Grace = None,
     insecure: _Insecure = None,
     reflection: _Reflection = None,
-    log_level: _LogLevel = None,
-    log_format: _LogFormat = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormatOption = None,
 ) -> None:
     """
     Serve a storage over gRPC, until SIGTERM or Ctrl-C.
@@ -154,11 +154,11 @@ def server(  # noqa: PLR0913  one for each setting
 def _serve(settings: ServerSettings) -> None:
     # A server's imports are heavy, and only it should pay for them.
     from ..logs import configure_logging  # noqa: PLC0415
-    from ..server import run_server  # noqa: PLC0415
+    from ..server import run_server, start_line  # noqa: PLC0415
 
     configure_logging(level=settings.log_level, form=settings.log_format)
     try:
-        run_server(settings, announce=say)
+        run_server(settings, announce=lambda address: say(start_line(settings, address)))
     except OSError as error:
         note(str(error))
         raise typer.Exit(1) from None

@@ -10,6 +10,7 @@ from ...domain.requests import TaskFilter
 from ...domain.task import Status
 from ..connection import run_blocking
 from .bulk import Bulk
+from .connecting import connected
 from .listing import print_tasks
 from .options import (
     DEFAULT_SERVER,
@@ -21,7 +22,6 @@ from .options import (
     TaskIds,
     Type,
     Yes,
-    connected,
 )
 from .task_text import task_fields, task_json
 from .terminal import print_fields, say

@@ -1,0 +1,1 @@
+"""`leaseq demo`: a queue at work, and a worker that is killed."""
