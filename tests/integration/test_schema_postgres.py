@@ -106,9 +106,7 @@ def test_indexes_serve_one_purpose_each(tables: psycopg.Connection) -> None:
         "tasks_claimable": (
             "(queue, type, priority DESC, run_after, id) WHERE (status = 'queued'::text)"
         ),
-        "tasks_waiting": (
-            "(queue, ((- priority)), run_after, id) WHERE (status = 'queued'::text)"
-        ),
+        "tasks_waiting": ("(queue, ((- priority)), run_after, id) WHERE (status = 'queued'::text)"),
         "tasks_leased": "(queue) WHERE (status = 'leased'::text)",
         "tasks_listed": "(status, queue, id) WHERE (status <> 'leased'::text)",
         "tasks_finished": "(status, finished_at) WHERE (finished_at IS NOT NULL)",
