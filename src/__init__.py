@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from .entrypoints.client import Client as Client
     from .entrypoints.client import connect as connect
     from .entrypoints.client import connect_async as connect_async
+    from .entrypoints.worker import PermanentFailure as PermanentFailure
+    from .entrypoints.worker import Retry as Retry
+    from .entrypoints.worker import StopReason as StopReason
+    from .entrypoints.worker import TaskContext as TaskContext
+    from .entrypoints.worker import Worker as Worker
 
 _HOMES: Final = {
     ".domain.errors": (
@@ -61,6 +66,7 @@ _HOMES: Final = {
     ".domain.task": ("AttemptError", "Status"),
     ".domain.views": ("Depth", "Enqueued", "QueueView", "TaskPage", "TaskView"),
     ".entrypoints.client": ("AsyncClient", "Client", "connect", "connect_async"),
+    ".entrypoints.worker": ("PermanentFailure", "Retry", "StopReason", "TaskContext", "Worker"),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -82,6 +82,10 @@ class TappedQueue:
         """Let the next calls of this name fail."""
         self.next(call, *(raising(error) for error in errors))
 
+    def let_through(self, call: str) -> None:
+        """Do nothing more before calls of this name."""
+        self._before[call].clear()
+
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued | TaskQueueError]:
         """Pass it on."""
         return await self._queue.enqueue(tasks)

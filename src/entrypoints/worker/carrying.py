@@ -56,10 +56,10 @@ class Carrier:
         anchor = max(self._floor(), arrival.asked, key=lambda moment: moment.steady)
         for leased in arrival.tasks:
             held = Held.of(leased)
-            # Before anything else, so that the lease is renewed whatever takes its time here.
+            self._held.add(held)
+            # From here on, so that the lease is renewed whatever takes its time below.
             remaining = leased.lease_duration.total_seconds()
             self._heart.hold(held.ref, anchor=anchor, remaining=remaining)
-            self._held.add(held)
             self._slots.take()
             handler = self._handler_of(held, age=self._stopwatch().since(anchor))
             held.way = asyncio.create_task(self._carry(held, handler))

@@ -29,7 +29,7 @@ def outside_of(url: str) -> Outside:
 
     @contextmanager
     def opened_blocking(deadline: timedelta) -> Iterator[TaskQueue]:
-        with open_blocking(url) as connection:
+        with open_blocking(url, deadline=deadline) as connection:
             yield connection.queue
 
     return Outside(open_async=opened, open_blocking=opened_blocking, jitter=RandomJitter())

@@ -71,6 +71,11 @@ class Process:
             runner.get_loop().set_default_executor(executor)
             try:
                 ending = runner.run(main())
+            except Exception:
+                if not _still_busy(executor):
+                    raise
+                _logger.exception("worker crashed")
+                self._die(self._held(), in_order=False)
             finally:
                 self._signals.put(None)
             # To close the runner would wait for threads that may never end.

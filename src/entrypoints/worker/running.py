@@ -130,6 +130,8 @@ class Run:
             await self._lease()
             await self._drain(patient=patient)
             ending = self._ending()
+        # Nobody is left to report to: what comes of the rest is dropped.
+        self._held.tell_all(StopReason.LEASE_LOST)
         if self._crash is not None:
             raise self._crash
         self._log("worker stopped", left=len(ending.running), unreported=ending.unreported)
