@@ -15,16 +15,16 @@ from .connections import Bounds, Connections, Pooler
 from .faults import translated
 from .migrator import ensure_schema
 from .queue_repository import PostgresQueueRepository
-from .statements import Schema
+from .statements import Schema, Statement
 from .task_repository import PostgresTaskRepository
 
 OLDEST_SERVER: Final = 140000
 """PostgreSQL 14: the oldest that its makers still mended when this was written."""
 
-_CLOCK: Final = b"SELECT pg_catalog.clock_timestamp(), pg_catalog.pg_postmaster_start_time()"
-_SERVER: Final = b"""
-    SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')
-"""
+_CLOCK: Final = Statement(b"SELECT clock_timestamp(), pg_postmaster_start_time()")
+_SERVER: Final = Statement(
+    b"SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')"
+)
 
 
 class PostgresStorage:
@@ -101,7 +101,7 @@ async def open_postgres(
 
 async def _ask(connection: AsyncConnection) -> tuple[datetime, datetime]:
     cursor = connection.cursor(binary=True)
-    await cursor.execute(_CLOCK, {})
+    await cursor.execute(_CLOCK.text)
     row = await cursor.fetchone()
     if row is None:
         raise AssertionError("a SELECT without FROM has one row")
