@@ -34,7 +34,9 @@ class Explaining:
     table is the plan for a full one too.
     """
 
-    def __init__(self, connection: psycopg.Connection, settings: Mapping[str, str] = PLANNER):
+    def __init__(
+        self, connection: psycopg.Connection, settings: Mapping[str, str] = PLANNER
+    ) -> None:
         # Else the driver would drop all that is prepared at each ROLLBACK.
         connection.prepare_threshold = None
         self._connection = connection
@@ -117,7 +119,7 @@ def _changing(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield node
 
 
-def fill(  # noqa: PLR0913
+def fill(
     connection: psycopg.Connection,
     number: int,
     *,
