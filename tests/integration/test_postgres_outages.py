@@ -13,9 +13,9 @@ import pytest
 from psycopg import sql
 
 from leaseq.adapters.migrations import SchemaTooNewError
+from leaseq.adapters.postgres import open_postgres
 from leaseq.adapters.postgres.connections import Bounds
 from leaseq.adapters.postgres.migrator import ensure_schema
-from leaseq.adapters.postgres.storage import open_postgres
 from leaseq.domain.errors import StorageError, StorageUnavailableError
 from leaseq.domain.storing import Added, Change, Replaced, Selection
 from leaseq.domain.task import Dead, Task
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from leaseq.domain.ports import Storage, TaskRepository
-    from leaseq.testing.conformance.fixtures import Connect
+    from leaseq.testing import Connect
     from tcp_proxy import TcpProxy
 
 RECOVERY_SECONDS = 10

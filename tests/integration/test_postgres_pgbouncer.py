@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from leaseq.adapters.postgres.storage import open_postgres
+from leaseq.adapters.postgres import open_postgres
 from leaseq.domain import lifecycle
 from leaseq.domain.ids import LeaseToken
 from leaseq.domain.storing import Change, Replaced
