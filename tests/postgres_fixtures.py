@@ -9,14 +9,14 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from leaseq.adapters.postgres.storage import open_postgres
+from leaseq.adapters.postgres import open_postgres
 from leaseq.testing.conformance.fixtures import StorageFixtures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from leaseq.domain.ports import Storage
-    from leaseq.testing.conformance.fixtures import Connect
+    from leaseq.testing import Connect
 
 
 class PostgresFixtures(StorageFixtures):

@@ -15,8 +15,8 @@ class TcpProxy:
 
     def __init__(self, host: str, port: int) -> None:
         self._target = (host, port)
-        self._talking = asyncio.Event()
-        self._talking.set()
+        self._asking, self._answering = asyncio.Event(), asyncio.Event()
+        self.talk_again()
         self._server: asyncio.Server | None = None
         self._pumps: set[asyncio.Task[None]] = set()
         self.port = 0
@@ -37,28 +37,40 @@ class TcpProxy:
 
     def fall_silent(self) -> None:
         """Keep connections open, take new ones, and forward nothing either way."""
-        self._talking.clear()
+        self._asking.clear()
+        self._answering.clear()
+
+    def swallow_answers(self) -> None:
+        """Forward what is asked, and nothing back."""
+        self._answering.clear()
 
     def talk_again(self) -> None:
         """Forward again, what was held back too."""
-        self._talking.set()
+        self._asking.set()
+        self._answering.set()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection(*self._target)
-        for source, sink in ((reader, back), (there, writer)):
-            pump = asyncio.create_task(self._pump(source, sink))
+        for source, sink, open_ in (
+            (reader, back, self._asking),
+            (there, writer, self._answering),
+        ):
+            pump = asyncio.create_task(_pump(source, sink, open_))
             self._pumps.add(pump)
             pump.add_done_callback(self._pumps.discard)
 
-    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        try:
-            with suppress(ConnectionError):
-                while data := await source.read(65536):
-                    await self._talking.wait()
-                    sink.write(data)
-                    await sink.drain()
-        finally:
-            sink.close()
+
+async def _pump(
+    source: asyncio.StreamReader, sink: asyncio.StreamWriter, open_: asyncio.Event
+) -> None:
+    try:
+        with suppress(ConnectionError):
+            while data := await source.read(65536):
+                await open_.wait()
+                sink.write(data)
+                await sink.drain()
+    finally:
+        sink.close()
 
 
 @asynccontextmanager

@@ -10,8 +10,8 @@ import attrs
 import psycopg
 import pytest
 
+from leaseq.adapters.postgres import open_postgres
 from leaseq.adapters.postgres.connections import Bounds
-from leaseq.adapters.postgres.storage import open_postgres
 from leaseq.domain import lifecycle
 from leaseq.domain.errors import StorageUnavailableError
 from leaseq.domain.ids import LeaseToken, TaskType
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
     from leaseq.domain.ports import Storage, TaskRepository
-    from leaseq.testing.conformance.fixtures import Connect
+    from leaseq.testing import Connect
 
 
 T = TypeVar("T")

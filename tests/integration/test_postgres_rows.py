@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from leaseq.domain.ports import TaskRepository
-    from leaseq.testing.conformance.fixtures import Connect
+    from leaseq.testing import Connect
 
 HOUR = timedelta(hours=1)
 REAPER = WorkerId("leaseq.reaper")

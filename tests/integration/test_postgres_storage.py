@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from leaseq.adapters.postgres.storage import open_postgres
-from leaseq.testing import QueueRepositoryConformance, TaskRepositoryConformance
+from leaseq.adapters.postgres import open_postgres
+from leaseq.testing import (
+    QueueRepositoryConformance,
+    TaskQueueConformance,
+    TaskRepositoryConformance,
+)
 from postgres_fixtures import PostgresFixtures
 
 if TYPE_CHECKING:
-    from leaseq.testing.conformance.fixtures import Connect
+    from leaseq.testing import Connect
 
 
 class TestPostgresTasks(PostgresFixtures, TaskRepositoryConformance):
@@ -18,6 +22,10 @@ class TestPostgresTasks(PostgresFixtures, TaskRepositoryConformance):
 
 
 class TestPostgresQueues(PostgresFixtures, QueueRepositoryConformance):
+    pass
+
+
+class TestServicesOnPostgres(PostgresFixtures, TaskQueueConformance):
     pass
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from psycopg import AsyncConnection
@@ -17,6 +18,8 @@ from .migrator import ensure_schema
 from .queue_repository import PostgresQueueRepository
 from .statements import Schema, Statement
 from .task_repository import PostgresTaskRepository
+
+_BOUNDS: Final = Bounds()
 
 OLDEST_SERVER: Final = 140000
 """PostgreSQL 14: the oldest that its makers still mended when this was written."""
@@ -58,7 +61,7 @@ async def open_postgres(
     schema: str = "leaseq",
     pool_size: int = 8,
     reserved_size: int = 2,
-    bounds: Bounds | None = None,
+    bounds: Bounds = _BOUNDS,
     pooler: Pooler = "none",
 ) -> AsyncIterator[PostgresStorage]:
     """
@@ -80,23 +83,19 @@ async def open_postgres(
     """
     await ensure_schema(dsn, schema)
     clock = PostgresClock()
-
-    async def greet(connection: AsyncConnection) -> None:
-        await clock.greet(lambda: _ask(connection))
-
+    greet = partial(_greet, clock)
     connections = Connections(
-        dsn,
-        size=pool_size,
-        reserved=reserved_size,
-        bounds=bounds or Bounds(),
-        pooler=pooler,
-        greet=greet,
+        dsn, size=pool_size, reserved=reserved_size, bounds=bounds, pooler=pooler, greet=greet
     )
     async with connections.opened():
         storage = PostgresStorage(connections, Schema(schema), clock)
         await storage.tend()
         await _check_server(connections)
         yield storage
+
+
+async def _greet(clock: PostgresClock, connection: AsyncConnection) -> None:
+    await clock.greet(partial(_ask, connection))
 
 
 async def _ask(connection: AsyncConnection) -> tuple[datetime, datetime]:
