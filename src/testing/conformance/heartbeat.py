@@ -79,7 +79,7 @@ class HeartbeatContract(QueueFixtures):
         leased = await lease_one(queue, lease_duration=SECOND)
 
         for _ in range(3):
-            await time.pass_by(0.6 * SECOND)
+            await time.pass_by(0.4 * SECOND)
             assert isinstance(await _beat(queue, leased, lease_duration=SECOND), Beat)
             assert await maintenance.reap() == 0
 
