@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,14 @@ import attrs
 import pytest
 
 import leaseq
+from leaseq.adapters.postgres.adding import Adding
 from leaseq.adapters.postgres.changing import Changing
 from leaseq.adapters.postgres.claiming import Claiming
 from leaseq.adapters.postgres.counting import Counting
 from leaseq.adapters.postgres.finding import Finding
 from leaseq.adapters.postgres.listing import Listing
 from leaseq.adapters.postgres.statements import Schema
+from leaseq.domain.errors import StorageUnavailableError
 from leaseq.domain.ids import QueueName, TaskId, TaskType
 from leaseq.domain.storing import Change, PruneRule, Selection
 from leaseq.domain.task import Cancelled, Leased, Status, Task
@@ -30,6 +33,19 @@ MANY = 200_000
 QUEUE = QueueName("full")
 MIDDLE = TaskId("80000000-0000-7000-8000-000000000000")
 SEND, RESIZE = TaskType("send"), TaskType("resize")
+OTHER_TYPES = "tasks of a type nobody asks for"
+SHAPES = {
+    "urgent tasks for later": [partial(fill, number=MANY, priority=9, run_after=NOON + HOUR)],
+    OTHER_TYPES: [
+        partial(fill, number=MANY, type=RESIZE, priority=9, run_after=NOON - HOUR),
+        partial(fill, number=1000, type=RESIZE, run_after=NOON - HOUR),
+    ],
+    "tasks that have ended or are leased": [
+        partial(fill, number=MANY // 2, status="dead", run_after=NOON - HOUR),
+        partial(fill, number=MANY // 2, status="leased", run_after=NOON - HOUR),
+    ],
+    "a burst": [partial(fill, number=MANY, run_after=NOON - HOUR)],
+}
 NOTHING_BUT_INDEXES_OFF = dict.fromkeys(
     (
         "enable_bitmapscan",
@@ -64,20 +80,12 @@ class TestClaimPlans(Planned):
     """A claim reads what it leases and little else, whatever there is and was known of it."""
 
     @pytest.mark.parametrize(
-        ("types", "index"),
+        ("shape", "types"),
         [
-            pytest.param((), "tasks_waiting", id="of any type"),
-            pytest.param((SEND,), "tasks_claimable", id="of one type"),
-            pytest.param((SEND, TaskType("a"), TaskType("b")), "tasks_claimable", id="of three"),
-        ],
-    )
-    @pytest.mark.parametrize(
-        "shape",
-        [
-            "urgent tasks for later",
-            "tasks of a type nobody asks for",
-            "tasks that have ended or are leased",
-            "a burst",
+            pytest.param(shape, types, id=f"{shape}, {len(types) or 'any'} asked for")
+            for shape in SHAPES
+            for types in ((), (SEND,), (SEND, TaskType("a"), TaskType("b")))
+            if types or shape != OTHER_TYPES
         ],
     )
     async def test_what_else_waits_is_not_read(
@@ -87,28 +95,17 @@ class TestClaimPlans(Planned):
         tables: psycopg.Connection,
         shape: str,
         types: tuple[TaskType, ...],
-        index: str,
     ) -> None:
-        if shape == "tasks of a type nobody asks for" and not types:
-            pytest.skip("a claim of any type asks for every type")
         demand = a_demand(queue=QUEUE, types=types, grants=some_grants(10))
         await claiming.claim(demand, now=NOON)
-        match shape:
-            case "urgent tasks for later":
-                fill(tables, MANY, queue=QUEUE, priority=9, run_after=NOON + HOUR)
-            case "tasks of a type nobody asks for":
-                fill(tables, MANY, queue=QUEUE, type=RESIZE, priority=9, run_after=NOON - HOUR)
-                fill(tables, 1000, queue=QUEUE, type=RESIZE, run_after=NOON - HOUR)
-            case "tasks that have ended or are leased":
-                fill(tables, MANY // 2, queue=QUEUE, status="dead", run_after=NOON - HOUR)
-                fill(tables, MANY // 2, queue=QUEUE, status="leased", run_after=NOON - HOUR)
-            case _:
-                fill(tables, MANY, queue=QUEUE, run_after=NOON - HOUR)
+        for fill_in in SHAPES[shape]:
+            fill_in(tables, queue=QUEUE)
         fill(tables, 20, queue=QUEUE, run_after=NOON - HOUR)
 
         await claiming.claim(demand, now=NOON)
 
         assert explaining.leased == 10
+        index = "tasks_claimable" if types else "tasks_waiting"
         assert explaining.indexes <= {index, "tasks_pkey", "queues_pkey"}
         assert explaining.pages < 500
 
@@ -168,6 +165,7 @@ class TestOtherPlans(Planned):
         finding = Finding(explaining, schema)  # type: ignore[arg-type]  # stands for Connections
         listing = Listing(explaining, schema)  # type: ignore[arg-type]  # stands for Connections
         counting = Counting(explaining, schema)  # type: ignore[arg-type]  # stands for Connections
+        adding = Adding(explaining, schema)  # type: ignore[arg-type]  # stands for Connections
         pages: dict[str, int] = {}
 
         async def look() -> None:
@@ -186,6 +184,13 @@ class TestOtherPlans(Planned):
                 pages[name] = explaining.pages
             await counting.stats(now=NOON)
             pages["stats"] = explaining.pages
+            await finding.expired(now=NOON, limit=10)
+            pages["expired"] = explaining.pages
+            await finding.load([MIDDLE], with_payload=True)
+            pages["load"] = explaining.pages
+            with pytest.raises(StorageUnavailableError):
+                await adding.add([a_task(queue=QUEUE, key="k")])
+            pages["holder of a key"] = explaining.pages
 
         await look()
         fill(tables, MANY, queue=QUEUE, status="dead", run_after=NOON - HOUR)

@@ -23,7 +23,7 @@ import attrs
 import psycopg
 from psycopg import AsyncConnection, AsyncRawCursor
 from psycopg.conninfo import conninfo_to_dict
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from ...domain.errors import StorageError
 from .binary import adaptation
@@ -50,6 +50,7 @@ _CONNECTION: Final[Mapping[str, Any]] = {
     "tcp_user_timeout": 25_000,
 }
 _WAIT_SECONDS: Final = 5.0
+_DRY_WAIT_SECONDS: Final = 1.0
 _WAITERS: Final = 1000
 # A failed connection is tried again after 1, 2 and 1 seconds, then by the next caller: the pool
 # never sleeps longer than that, however long the server was away.
@@ -98,6 +99,7 @@ class Connections:
         self._reserved = self._pool(parameters, size=reserved)
         self._at_work: set[asyncio.Task[list[Row]]] = set()
         self._lent: set[AsyncConnection] = set()
+        self._dry: set[_Pool] = set()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -140,7 +142,7 @@ class Connections:
             work.exception()  # marks it as seen, where the caller has gone
 
     async def _fetch(self, pool: _Pool, run: _Run) -> list[Row]:
-        connection = await _take(pool)
+        connection = await self._take(pool)
         try:
             with self._bounded(connection):
                 if self._pooled:
@@ -151,6 +153,27 @@ class Connections:
             raise
         finally:
             await pool.putconn(connection)
+
+    async def _take(self, pool: _Pool) -> AsyncConnection:
+        """Return a connection that was not hung up on us while it lay idle."""
+        for _ in range(pool.max_size):
+            connection = await self._wait_for(pool)
+            if _is_quiet(connection):
+                return connection
+            await connection.close()
+            await pool.putconn(connection)
+        return await self._wait_for(pool)
+
+    async def _wait_for(self, pool: _Pool) -> AsyncConnection:
+        # Once somebody has waited in vain the next ones are told soon, until one is served.
+        patience = _WAIT_SECONDS if pool not in self._dry else _DRY_WAIT_SECONDS
+        try:
+            connection = await pool.getconn(timeout=patience)
+        except PoolTimeout:
+            self._dry.add(pool)
+            raise
+        self._dry.discard(pool)
+        return connection
 
     async def _in_transaction(self, connection: AsyncConnection, run: _Run) -> list[Row]:
         try:
@@ -183,8 +206,13 @@ class Connections:
             timer.cancel()
 
     async def _configure(self, connection: AsyncConnection) -> None:
-        with self._bounded(connection):
-            await self._greet(connection)
+        try:
+            with self._bounded(connection):
+                await self._greet(connection)
+        except psycopg.Error:
+            # The pool forgets about a connection that could not be made ready.
+            await connection.close()
+            raise
 
     def _pool(self, parameters: Mapping[str, Any], *, size: int) -> _Pool:
         return AsyncConnectionPool(
@@ -193,7 +221,6 @@ class Connections:
             max_size=size,
             open=False,
             configure=self._configure,
-            timeout=_WAIT_SECONDS,
             max_waiting=_WAITERS,
             reconnect_timeout=_RECONNECT_SECONDS,
             name="leaseq",
@@ -228,17 +255,6 @@ class Connections:
         await self._reserved.close()
         if self._at_work:
             await asyncio.wait(set(self._at_work))
-
-
-async def _take(pool: _Pool) -> AsyncConnection:
-    """Return a connection that was not hung up on us while it lay idle."""
-    for _ in range(pool.max_size):
-        connection = await pool.getconn()
-        if _is_quiet(connection):
-            return connection
-        await connection.close()
-        await pool.putconn(connection)
-    return await pool.getconn()
 
 
 def _is_quiet(connection: AsyncConnection) -> bool:
