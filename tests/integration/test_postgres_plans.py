@@ -16,6 +16,7 @@ from leaseq.adapters.postgres.claiming import Claiming
 from leaseq.adapters.postgres.counting import Counting
 from leaseq.adapters.postgres.finding import Finding
 from leaseq.adapters.postgres.listing import Listing
+from leaseq.adapters.postgres.removing import Removing
 from leaseq.adapters.postgres.statements import Schema
 from leaseq.domain.errors import StorageUnavailableError
 from leaseq.domain.ids import QueueName, TaskId, TaskType
@@ -205,14 +206,16 @@ class TestOtherPlans(Planned):
     async def test_pruning_reads_what_it_deletes(
         self, explaining: Explaining, tables: psycopg.Connection, postgres_schema: str
     ) -> None:
-        changing = Changing(explaining, Schema(postgres_schema))  # type: ignore[arg-type]  # stands for Connections
+        schema = Schema(postgres_schema)
+        finding = Finding(explaining, schema)  # type: ignore[arg-type]  # stands for Connections
+        removing = Removing(explaining, schema, finding=finding)  # type: ignore[arg-type]  # stands for Connections
         rules = [PruneRule(status=Status.DEAD, finished_before=NOON)]
 
         for number in (0, MANY):
             if number:
                 fill(tables, number, queue=QUEUE, status="dead", run_after=NOON - HOUR)
-            with pytest.raises(ValueError, match="not enough values"):
-                await changing.prune(rules, limit=10)
+            with pytest.raises(IndexError):
+                await removing.prune(rules, limit=10)
 
         assert explaining.indexes == {"tasks_finished", "tasks_pkey"}
         assert explaining.pages < 300

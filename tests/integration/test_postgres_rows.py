@@ -1,23 +1,27 @@
 from __future__ import annotations
 
+import asyncio
 import random
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, LiteralString
 
 import attrs
 import pytest
+from psycopg import sql
 
 from leaseq.domain import lifecycle
 from leaseq.domain.errors import StorageError, UnreadableTaskError
-from leaseq.domain.ids import JsonText, LeaseToken, TaskId, WorkerId
+from leaseq.domain.ids import JsonText, LeaseToken, TaskId, TaskType, WorkerId
 from leaseq.domain.json_text import normalise
-from leaseq.domain.storing import Added, Change, Replaced, Selection
+from leaseq.domain.storing import Added, Change, Found, PruneRule, Queue, Replaced, Selection
 from leaseq.domain.task import Dead, Leased, Status, Succeeded, Task, TaskError, unreadable_row
 from leaseq.testing import (
-    IMAGES,
+    EMAILS,
     MINUTE,
     NOON,
+    RESIZE,
     SECOND,
+    SEND,
     a_demand,
     a_lease,
     a_task,
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from leaseq.domain.ports import TaskRepository
+    from leaseq.domain.ports import Storage, TaskRepository
     from leaseq.testing import Connect
 
 HOUR = timedelta(hours=1)
@@ -249,23 +253,24 @@ class TestUnreadableRows(PostgresFixtures):
 
 
 class TestRefusedRows(PostgresFixtures):
-    """An operator's trigger may refuse a row."""
+    """An operator's trigger refuses what has the priority 66."""
 
-    @pytest.fixture(autouse=True)
-    def _trigger(self, tables: psycopg.Connection) -> None:
+    def refuse(self, tables: psycopg.Connection, event: LiteralString) -> None:
         tables.execute(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
-            " $$ BEGIN RAISE EXCEPTION 'not %', NEW.payload; END $$"
+            " $$ BEGIN RAISE EXCEPTION 'payload %', (COALESCE(NEW, OLD)).payload; END $$"
         )
-        for event in ("INSERT", "UPDATE"):
-            tables.execute(
-                f"CREATE TRIGGER refuse_{event} BEFORE {event} ON tasks FOR EACH ROW"
-                f" WHEN (NEW.priority = 66 AND NEW.status <> 'leased'"
-                f" AND ('{event}' = 'UPDATE' OR NEW.queue = 'images'))"
-                " EXECUTE FUNCTION refuse()".encode()
-            )
+        tables.execute(
+            sql.SQL(
+                "CREATE TRIGGER refuse BEFORE {} ON tasks FOR EACH ROW"
+                " WHEN ({}.priority = 66) EXECUTE FUNCTION refuse()"
+            ).format(sql.SQL(event), sql.SQL("OLD" if event == "DELETE" else "NEW"))
+        )
 
-    async def test_a_refused_change_costs_nobody_else_anything(self, tasks: TaskRepository) -> None:
+    async def test_a_refused_change_costs_nobody_else_anything(
+        self, tasks: TaskRepository, tables: psycopg.Connection
+    ) -> None:
+        self.refuse(tables, "UPDATE")
         olds = [
             a_task(state=leased_until(NOON), priority=66 if number == 5 else 0)
             for number in range(20)
@@ -280,13 +285,82 @@ class TestRefusedRows(PostgresFixtures):
         assert "payload" not in str(refusal)
         assert [*outcomes[:5], *outcomes[6:]] == [Replaced.DONE] * 19
 
-    async def test_a_refused_task_costs_nobody_else_anything(self, tasks: TaskRepository) -> None:
-        images, fine = a_task(queue=IMAGES, priority=66), a_task(priority=66)
+    async def test_a_refused_task_costs_nobody_else_anything(
+        self, tasks: TaskRepository, tables: psycopg.Connection
+    ) -> None:
+        self.refuse(tables, "INSERT")
+        refused, fine = a_task(priority=66), a_task()
 
-        outcomes = await tasks.add([images, fine])
+        outcomes = await tasks.add([refused, fine])
 
         assert isinstance(outcomes[0], StorageError)
         assert outcomes[1] is Added.STORED
+
+    @pytest.mark.parametrize("types", [(), (SEND, RESIZE)], ids=["any", "two types"])
+    async def test_a_row_that_cannot_be_leased_does_not_stop_its_queue(
+        self, tasks: TaskRepository, tables: psycopg.Connection, types: tuple[TaskType, ...]
+    ) -> None:
+        refused = [a_task(priority=66) for _ in range(3)]
+        fine = [a_task(payload=f'{{"n": {number}}}') for number in range(10)]
+        await tasks.add([*refused, *fine])
+        self.refuse(tables, "UPDATE")
+        grants = some_grants(8)
+
+        found = await tasks.claim(a_demand(types=types, grants=grants), now=NOON)
+        rest = await tasks.claim(
+            a_demand(types=types, grants=some_grants(8), max_bytes=8), now=NOON
+        )
+
+        in_order = sorted(fine, key=_by_id)
+        assert list(found.tasks) == [
+            lifecycle.lease(task, grant=grant, now=NOON)
+            for task, grant in zip(in_order, grants, strict=False)
+        ]
+        assert [task.id for task in rest.tasks] == [in_order[8].id]
+
+    async def test_a_paused_queue_stays_paused_when_a_row_is_refused(
+        self, storage: Storage, tables: psycopg.Connection
+    ) -> None:
+        await storage.tasks.add([a_task(priority=66), a_task()])
+        self.refuse(tables, "UPDATE")
+        await storage.queues.replace(Queue(name=EMAILS), Queue(name=EMAILS, paused=True, version=1))
+
+        assert await storage.tasks.claim(a_demand(grants=some_grants(5)), now=NOON) == Found()
+
+    async def test_a_row_that_cannot_be_set_aside_is_logged_and_left(
+        self,
+        tasks: TaskRepository,
+        tables: psycopg.Connection,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        refused, fine = a_task(priority=66), a_task()
+        await tasks.add([refused, fine])
+        self.refuse(tables, "UPDATE")
+
+        await tasks.quarantine([refused.id, fine.id], unreadable_row(REAPER, now=NOON), now=NOON)
+
+        found = await tasks.load([refused.id, fine.id], with_payload=False)
+        statuses = {task.id: task.status for task in found.tasks}
+        assert statuses == {refused.id: Status.QUEUED, fine.id: Status.DEAD}
+        assert "cannot be set aside" in caplog.text
+
+    async def test_rows_that_cannot_be_deleted_are_left_and_others_go(
+        self, tasks: TaskRepository, tables: psycopg.Connection
+    ) -> None:
+        refused, fine, old = (
+            a_task(priority=priority, state=Dead(at=NOON)) for priority in (66, 0, 0)
+        )
+        await tasks.add([refused, fine, old])
+        self.refuse(tables, "DELETE")
+        rule = PruneRule(status=Status.DEAD, finished_before=NOON + SECOND)
+
+        deleted = await tasks.delete([refused, fine])
+        pruned = await tasks.prune([rule], limit=10)
+
+        assert deleted == [Replaced.BUSY, Replaced.DONE]
+        assert pruned == 1
+        left = await tasks.search(Selection(), limit=10, with_payload=False)
+        assert [task.id for task in left.tasks] == [refused.id]
 
 
 class TestHeartbeats(PostgresFixtures):
@@ -304,7 +378,7 @@ class TestHeartbeats(PostgresFixtures):
             first = [_beat(old, now=NOON + SECOND) for old in leased]
             await storage.tasks.replace(first)
         tables.execute("VACUUM tasks")
-        before = _counted(tables)
+        before = await _counted(tables, updates=400)
         leased = tuple(beat.new for beat in first)
 
         async with connect() as storage:
@@ -314,7 +388,8 @@ class TestHeartbeats(PostgresFixtures):
                 leased = tuple(beat.new for beat in beats)
 
         updated, hot, written_apart = (
-            after - earlier for after, earlier in zip(_counted(tables), before, strict=True)
+            after - earlier
+            for after, earlier in zip(await _counted(tables, updates=1400), before, strict=True)
         )
         assert updated == 1000
         assert hot >= 0.95 * updated
@@ -356,12 +431,17 @@ def _by_id(task: Task) -> TaskId:
     return task.id
 
 
-def _counted(tables: psycopg.Connection) -> tuple[int, int, int]:
-    row = tables.execute(
-        "SELECT s.n_tup_upd, s.n_tup_hot_upd, t.n_tup_ins FROM pg_class AS c"
-        " JOIN pg_stat_all_tables AS s ON s.relid = c.oid"
-        " JOIN pg_stat_all_tables AS t ON t.relid = c.reltoastrelid"
-        " WHERE c.oid = 'tasks'::regclass"
-    ).fetchone()
-    assert row is not None
-    return row[0], row[1], row[2]
+async def _counted(tables: psycopg.Connection, *, updates: int) -> tuple[int, int, int]:
+    """Return how many rows were updated, how many HOT, and how many parts were written apart."""
+    # A session tells it when it ends, which is a moment after its client has left.
+    async with asyncio.timeout(10):
+        while True:
+            row = tables.execute(
+                "SELECT s.n_tup_upd, s.n_tup_hot_upd, t.n_tup_ins FROM pg_class AS c"
+                " JOIN pg_stat_all_tables AS s ON s.relid = c.oid"
+                " JOIN pg_stat_all_tables AS t ON t.relid = c.reltoastrelid"
+                " WHERE c.oid = 'tasks'::regclass"
+            ).fetchone()
+            if row is not None and row[0] >= updates:
+                return row[0], row[1], row[2]
+            await asyncio.sleep(0.02)

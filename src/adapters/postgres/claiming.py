@@ -12,7 +12,7 @@ from ...domain.storing import Demand, Found
 from .binary import Moments, Texts
 from .connections import Connections
 from .rows import found
-from .statements import LEVELS, Schema, Statement
+from .statements import LEVELS, NOT_PAUSED, Schema, Statement
 
 # A claim has three parts, whatever it asks for.
 #
@@ -60,10 +60,6 @@ _LEASE: Final[LiteralString] = """
     -- and look each row up among the granted. From the other side there is no way but the key.
     WHERE t.id = ANY (ARRAY[granted.id])
     RETURNING granted.place, {columns}
-"""
-
-_NOT_PAUSED: Final[LiteralString] = """
-    NOT EXISTS (SELECT FROM {queues} AS q WHERE q.name = %(queue)b AND q.paused)
 """
 
 # Of any type: one line a priority.
@@ -144,7 +140,7 @@ class Claiming:
         self._connections = connections
         self._schema = schema
         self._claim = schema.statement(
-            _CLAIM, queue="%(queue)b", levels=LEVELS, not_paused=_NOT_PAUSED, lease=_LEASE
+            _CLAIM, queue="%(queue)b", levels=LEVELS, not_paused=NOT_PAUSED, lease=_LEASE
         )
         self._claims_of_types: dict[int, Statement] = {}
 
@@ -179,7 +175,7 @@ class Claiming:
                 lines=" UNION ALL ".join(
                     _LINE.replace("{number}", str(number + 1)) for number in range(lines)
                 ),
-                not_paused=_NOT_PAUSED,
+                not_paused=NOT_PAUSED,
                 lease=_LEASE,
             )
         return self._claims_of_types[lines]

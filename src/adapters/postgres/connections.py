@@ -95,8 +95,8 @@ class Connections:
         self._begin = _begin(self._settings)
         self._greet = greet
         parameters = self._parameters(dsn)
-        self._general = self._pool(parameters, size=size)
-        self._reserved = self._pool(parameters, size=reserved)
+        self._general = self._pool(parameters, size=size, name="leaseq")
+        self._reserved = self._pool(parameters, size=reserved, name="leaseq, reserved")
         self._at_work: set[asyncio.Task[list[Row]]] = set()
         self._lent: set[AsyncConnection] = set()
         self._dry: set[_Pool] = set()
@@ -214,7 +214,7 @@ class Connections:
             await connection.close()
             raise
 
-    def _pool(self, parameters: Mapping[str, Any], *, size: int) -> _Pool:
+    def _pool(self, parameters: Mapping[str, Any], *, size: int, name: str) -> _Pool:
         return AsyncConnectionPool(
             kwargs=dict(parameters),
             min_size=1,
@@ -223,7 +223,7 @@ class Connections:
             configure=self._configure,
             max_waiting=_WAITERS,
             reconnect_timeout=_RECONNECT_SECONDS,
-            name="leaseq",
+            name=name,
         )
 
     def _parameters(self, dsn: str) -> dict[str, Any]:

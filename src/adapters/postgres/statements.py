@@ -33,6 +33,11 @@ and the earliest `run_after` there. Each step is one look into the index, past a
 priority before.
 """
 
+NOT_PAUSED: Final[LiteralString] = """
+    NOT EXISTS (SELECT FROM {queues} AS q WHERE q.name = %(queue)b AND q.paused)
+"""
+"""Part of a statement: whether tasks of the parameter `queue` may be leased."""
+
 _QUEUE_NAMES: Final[LiteralString] = """
     RECURSIVE names (queue) AS (
         (SELECT queue FROM {tasks} WHERE {condition} ORDER BY queue LIMIT 1)

@@ -21,11 +21,13 @@ from ...domain.task import AttemptError, Task
 from .adding import Adding
 from .changing import Changing
 from .claiming import Claiming
+from .claiming_around import ClaimingAround
 from .connections import Connections
 from .counting import Counting
-from .faults import translated
+from .faults import DRIVER_ERRORS, is_refusal, translated
 from .finding import Finding
 from .listing import Listing
+from .removing import Removing
 from .statements import Schema
 
 
@@ -37,6 +39,10 @@ class PostgresTaskRepository:
         self._claiming = Claiming(connections, schema)
         self._changing = Changing(connections, schema)
         self._finding = Finding(connections, schema)
+        self._claiming_around = ClaimingAround(
+            connections, schema, finding=self._finding, changing=self._changing
+        )
+        self._removing = Removing(connections, schema, finding=self._finding)
         self._listing = Listing(connections, schema)
         self._counting = Counting(connections, schema)
 
@@ -48,7 +54,12 @@ class PostgresTaskRepository:
     async def claim(self, demand: Demand, *, now: datetime) -> Found:
         """Lease due tasks; see `TaskRepository.claim`."""
         with translated():
-            return await self._claiming.claim(demand, now=now)
+            try:
+                return await self._claiming.claim(demand, now=now)
+            except DRIVER_ERRORS as error:
+                if not is_refusal(error):
+                    raise
+                return await self._claiming_around.claim(demand, now=now)
 
     async def next_due(
         self,
@@ -84,14 +95,14 @@ class PostgresTaskRepository:
     async def delete(self, tasks: Sequence[Task]) -> list[Replaced]:
         """Compare and remove; see `TaskRepository.delete`."""
         with translated():
-            return await self._changing.delete(tasks)
+            return await self._removing.delete(tasks)
 
     async def quarantine(
         self, ids: Sequence[TaskId], error: AttemptError, *, now: datetime
     ) -> None:
         """Make rows dead unread; see `TaskRepository.quarantine`."""
         with translated():
-            await self._changing.quarantine(ids, error, now=now)
+            await self._removing.quarantine(ids, error, now=now)
 
     async def stats(self, *, now: datetime) -> list[QueueDepths]:
         """Return how full each queue is; see `TaskRepository.stats`."""
@@ -101,4 +112,4 @@ class PostgresTaskRepository:
     async def prune(self, rules: Sequence[PruneRule], *, limit: int) -> int:
         """Delete tasks that ended long ago; see `TaskRepository.prune`."""
         with translated():
-            return await self._changing.prune(rules, limit=limit)
+            return await self._removing.prune(rules, limit=limit)
