@@ -19,6 +19,7 @@ from ...domain.requests import LeaseRef
 from .handlers import Handlers
 from .link import outside_of
 from .outside import Outside
+from .parts import Parts
 from .plan import DEFAULT_CONCURRENCY, DEFAULT_GRACE, Plan, as_span
 from .process import Process
 from .running import Ending, Run
@@ -180,7 +181,7 @@ class Worker:
     async def _main(self, switch: StopSwitch, blocking: TaskQueue, *, patient: bool) -> Ending:
         switch.attach()
         async with self._outside.open_async() as queue:
-            self._run = Run(
+            parts = Parts(
                 plan=self._plan,
                 worker_id=new_worker_id(),
                 handlers=self._handlers,
@@ -189,6 +190,7 @@ class Worker:
                 blocking=blocking,
                 switch=switch,
             )
+            self._run = Run(parts)
             return await self._run.main(patient=patient)
 
     def _held(self) -> Sequence[LeaseRef]:
