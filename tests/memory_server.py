@@ -29,34 +29,43 @@ GRACE = timedelta(seconds=1)
 
 
 @attrs.frozen(kw_only=True)
-class MemoryServer:
+class MemoryServices:
     queue: BatchingQueue
     admin: AdminService
     maintenance: MaintenanceService
+
+
+@attrs.frozen(kw_only=True)
+class MemoryServer(MemoryServices):
     grpc: GrpcServer
     target: str
+
+
+def memory_services(storage: Storage) -> MemoryServices:
+    tasks, clock, jitter, wake_up = storage.tasks, storage.clock, RandomJitter(), LocalWakeUp()
+    service = QueueService(
+        tasks=tasks, clock=clock, ids=RandomIds(), jitter=jitter, wake_up=wake_up
+    )
+    return MemoryServices(
+        queue=BatchingQueue(service, clock=clock, wake_up=wake_up, jitter=jitter),
+        admin=AdminService(tasks=tasks, queues=storage.queues, clock=clock, wake_up=wake_up),
+        maintenance=MaintenanceService(tasks=tasks, clock=clock, jitter=jitter, wake_up=wake_up),
+    )
 
 
 @contextlib.asynccontextmanager
 async def memory_server(
     storage: Storage | None = None, *, port: int = 0, reflection: bool = False
 ) -> AsyncIterator[MemoryServer]:
-    kept = storage or MemoryStorage()
-    tasks, clock, jitter, wake_up = kept.tasks, kept.clock, RandomJitter(), LocalWakeUp()
-    service = QueueService(
-        tasks=tasks, clock=clock, ids=RandomIds(), jitter=jitter, wake_up=wake_up
-    )
-    queue = BatchingQueue(service, clock=clock, wake_up=wake_up, jitter=jitter)
-    admin = AdminService(tasks=tasks, queues=kept.queues, clock=clock, wake_up=wake_up)
+    services = memory_services(storage or MemoryStorage())
+    queue, admin = services.queue, services.admin
     grpc = GrpcServer(queue=queue, admin=admin, undo=queue, reflection=reflection)
     bound = await grpc.start(f"127.0.0.1:{port}")
     try:
         yield MemoryServer(
             queue=queue,
             admin=admin,
-            maintenance=MaintenanceService(
-                tasks=tasks, clock=clock, jitter=jitter, wake_up=wake_up
-            ),
+            maintenance=services.maintenance,
             grpc=grpc,
             target=f"127.0.0.1:{bound}",
         )

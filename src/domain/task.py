@@ -33,7 +33,9 @@ class Leased:
     """Held by a worker, or by one that was lost: an expired lease stays until it is reaped."""
 
     lease: Lease
-    cancel_requested_at: datetime | None = None
+    cancel_requested_at: datetime | None = attrs.field(
+        default=None, validator=attrs.validators.optional(utc)
+    )
 
 
 @attrs.frozen(kw_only=True)

@@ -19,7 +19,9 @@ from .urls import GrpcUrl, parse_url
 
 T = TypeVar("T")
 
-_DEADLINE: Final = timedelta(seconds=30)
+_FROM_A_SERVER: Final = timedelta(seconds=10)
+_FROM_A_STORAGE: Final = timedelta(seconds=30)
+"""Longer than what storages allow themselves, so that they can say what became of a call."""
 
 
 @attrs.frozen
@@ -45,7 +47,7 @@ async def open_async(url: str) -> AsyncIterator[Connection]:
         case GrpcUrl(address=address):
             from ..adapters.grpc.client import open_aio_client  # noqa: PLC0415
 
-            async with open_aio_client(str(address)) as client:
+            async with open_aio_client(str(address), timeout=_FROM_A_SERVER) as client:
                 yield Connection(client.queue, client.admin)
         case storage:
             from .host import hosted_async  # noqa: PLC0415
@@ -57,13 +59,13 @@ async def open_async(url: str) -> AsyncIterator[Connection]:
 
 
 @contextmanager
-def open_blocking(url: str, *, deadline: timedelta = _DEADLINE) -> Iterator[Connection]:
+def open_blocking(url: str, *, deadline: timedelta | None = None) -> Iterator[Connection]:
     """
     Open `url` for use from any thread; the coroutines never suspend (see `run_blocking`).
 
     Args:
         deadline: how long a call may take (a Lease its wait more) before it raises
-            StorageUnavailableError.
+            StorageUnavailableError; None: 10 s with a server, 30 s with a storage.
 
     Raises:
         InvalidArgumentError: `url` is none.
@@ -73,14 +75,15 @@ def open_blocking(url: str, *, deadline: timedelta = _DEADLINE) -> Iterator[Conn
         case GrpcUrl(address=address):
             from ..adapters.grpc.client import open_blocking_client  # noqa: PLC0415  as above
 
-            with open_blocking_client(str(address), timeout=deadline) as client:
+            within = _FROM_A_SERVER if deadline is None else deadline
+            with open_blocking_client(str(address), timeout=within) as client:
                 yield Connection(client.queue, client.admin)
         case storage:
             from .host import hosted  # noqa: PLC0415
             from .hosted import Blocking, HostedTaskAdmin, HostedTaskQueue  # noqa: PLC0415
 
             with hosted(storage) as host:
-                wait = Blocking(deadline=deadline)
+                wait = Blocking(deadline=_FROM_A_STORAGE if deadline is None else deadline)
                 yield Connection(HostedTaskQueue(host, wait), HostedTaskAdmin(host, wait))
 
 

@@ -24,9 +24,10 @@ from ..domain.maintenance import MaintenanceService
 from ..domain.ports import Ids, Jitter, Maintenance, Storage, TaskAdmin, WakeUp
 from ..domain.service import QueueService
 from .extras import postgres_extra
-from .urls import MemoryUrl, PostgresUrl, SqliteUrl, StorageUrl
+from .third_party import opener
+from .urls import MemoryUrl, PostgresUrl, SqliteUrl, StorageUrl, ThirdPartyUrl
 
-OpensStorage = AbstractAsyncContextManager[Storage]
+OpenStorage = AbstractAsyncContextManager[Storage]
 
 
 @attrs.frozen(kw_only=True)
@@ -72,10 +73,14 @@ async def _open_memory() -> AsyncIterator[Storage]:
     yield MemoryStorage()
 
 
-def _open_postgres(url: PostgresUrl) -> OpensStorage:
+def _open_postgres(url: PostgresUrl) -> OpenStorage:
     with postgres_extra():
         from ..adapters.postgres.storage import open_postgres  # noqa: PLC0415  an extra
     return open_postgres(url.dsn, schema=url.schema, pooler=url.pooler)
+
+
+def _open_third_party(url: ThirdPartyUrl) -> OpenStorage:
+    return opener(url.scheme)(url.text)
 
 
 def _kind(url: StorageUrl) -> str:
@@ -86,6 +91,8 @@ def _kind(url: StorageUrl) -> str:
             return "sqlite"
         case PostgresUrl():
             return "postgres"
+        case ThirdPartyUrl():
+            return "third_party"
         case _:
             assert_never(url)
 
@@ -95,11 +102,12 @@ class _Container(containers.DeclarativeContainer):
     storage: providers.Dependency[Any] = providers.Dependency()
     """Known once it is open."""
 
-    opens_storage: providers.Provider[OpensStorage] = providers.Selector(
+    opens_storage: providers.Provider[OpenStorage] = providers.Selector(
         providers.Callable(_kind, url),
         memory=providers.Factory(_open_memory),
         sqlite=providers.Factory(open_sqlite, url.provided.path),
         postgres=providers.Factory(_open_postgres, url),
+        third_party=providers.Factory(_open_third_party, url),
     )
     ids: providers.Provider[Ids] = providers.Singleton(RandomIds)
     jitter: providers.Provider[Jitter] = providers.Singleton(RandomJitter)

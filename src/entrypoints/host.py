@@ -63,8 +63,13 @@ class Host:
             self._loop.call_soon_threadsafe(self._leave)
 
     def join(self) -> None:
-        """Wait for the last instructions of the thread, once `ended` is done."""
+        """Wait, within bounds, until the thread has ended."""
+        # A client may be collected, and so closed, by any thread: by this one too.
+        if threading.current_thread() is self._thread:
+            return
         self._thread.join(_END_WITHIN.total_seconds())
+        if self._thread.is_alive():
+            _log.warning("storage takes long to close", extra={"storage": str(self.url)})
 
     @property
     def usable(self) -> bool:
@@ -243,10 +248,7 @@ async def hosted_async(url: StorageUrl) -> AsyncIterator[Host]:
         yield host
     finally:
         if _HOSTS.give_back(host):
-            ended = asyncio.shield(asyncio.wrap_future(host.ended))
-            with _bounded(host):
-                await asyncio.wait_for(ended, _END_WITHIN.total_seconds())
-                host.join()
+            await asyncio.shield(asyncio.to_thread(host.join))
 
 
 @contextmanager
@@ -263,17 +265,7 @@ def hosted(url: StorageUrl) -> Iterator[Host]:
         yield host
     finally:
         if _HOSTS.give_back(host):
-            with _bounded(host):
-                host.ended.result(_END_WITHIN.total_seconds())
-                host.join()
-
-
-@contextmanager
-def _bounded(host: Host) -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError:
-        _log.warning("storage takes long to close", extra={"storage": str(host.url)})
+            host.join()
 
 
 def _absolute(url: StorageUrl) -> StorageUrl:

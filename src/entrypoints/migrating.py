@@ -7,12 +7,14 @@ from typing import assert_never
 
 from ..adapters.sqlite.migrate_file import migrate_file
 from .extras import postgres_extra
-from .urls import MemoryUrl, PostgresUrl, SqliteUrl, StorageUrl
+from .urls import MemoryUrl, PostgresUrl, SqliteUrl, StorageUrl, ThirdPartyUrl
 
 
 async def migrate(url: StorageUrl) -> list[str]:
     """
     Migrate the storage that `url` names, and return the names of what was applied.
+
+    Storages in memory, and those of other packages, have nothing that we could migrate.
 
     Raises:
         StorageUnavailableError: the storage cannot be reached, or is in use.
@@ -20,7 +22,7 @@ async def migrate(url: StorageUrl) -> list[str]:
             the storage needs is not installed.
     """
     match url:
-        case MemoryUrl():
+        case MemoryUrl() | ThirdPartyUrl():
             return []
         case SqliteUrl(path=path):
             return await asyncio.to_thread(migrate_file, path)

@@ -14,7 +14,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Final
@@ -89,8 +89,14 @@ class Server:
             reflection=self._settings.reflection,
         )
         address = await _listening(grpc, self._settings.grpc)
-        watching = asyncio.create_task(_watch(supervisor, grpc))
-        stack.callback(watching.cancel)
+        telling = asyncio.create_task(
+            tell_fitness(
+                supervisor.unfit,
+                tell=lambda fit: grpc.set_serving(serving=fit),
+                pause=lambda: asyncio.sleep(_HEALTH_EVERY.total_seconds()),
+            )
+        )
+        stack.callback(telling.cancel)
         self._announce(address)
         return grpc
 
@@ -132,18 +138,30 @@ def _why_not(asked: Address) -> str | None:
     return None
 
 
-async def _watch(supervisor: Supervisor, grpc: GrpcServer) -> None:
+async def tell_fitness(
+    unfit: Callable[[], str | None],
+    *,
+    tell: Callable[[bool], Awaitable[None]],
+    pause: Callable[[], Awaitable[None]],
+) -> None:
+    """
+    Tell whether the process is fit to serve whenever that changes, for ever.
+
+    Args:
+        unfit: why it is not; None: it is, as it is taken to be in the beginning.
+        pause: waits between two looks.
+    """
     told: str | None = None
     while True:
-        unfit = supervisor.unfit()
-        if unfit != told:
-            if unfit is None:
+        reason = unfit()
+        if (reason is None) != (told is None):
+            if reason is None:
                 _log.info("fit to serve again")
-            elif told is None:
-                _log.error("unfit to serve", extra={"reason": unfit})
-            await grpc.set_serving(serving=unfit is None)
-            told = unfit
-        await asyncio.sleep(_HEALTH_EVERY.total_seconds())
+            else:
+                _log.error("unfit to serve", extra={"reason": reason})
+            await tell(reason is None)
+        told = reason
+        await pause()
 
 
 def start_line(settings: ServerSettings, address: Address) -> str:

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import attrs
 
 from ..domain.errors import FieldViolation, InvalidArgumentError
+from .third_party import is_registered
 
 KNOWN_SCHEMES: Final = (
     "sqlite:///FILE",
@@ -94,6 +95,18 @@ class PostgresUrl:
 
 
 @attrs.frozen(kw_only=True)
+class ThirdPartyUrl:
+    """Tasks in a storage that another package brings."""
+
+    scheme: str
+    text: str = attrs.field(repr=False)
+
+    def __str__(self) -> str:
+        """Return the URL without its password."""
+        return redacted(self.text)
+
+
+@attrs.frozen(kw_only=True)
 class GrpcUrl:
     """A leaseq server."""
 
@@ -104,7 +117,7 @@ class GrpcUrl:
         return f"grpc://{self.address}"
 
 
-StorageUrl = MemoryUrl | SqliteUrl | PostgresUrl
+StorageUrl = MemoryUrl | SqliteUrl | PostgresUrl | ThirdPartyUrl
 
 
 def parse_url(text: str) -> StorageUrl | GrpcUrl:
@@ -115,7 +128,8 @@ def parse_url(text: str) -> StorageUrl | GrpcUrl:
         InvalidArgumentError: of the field `url`; names the known schemes.
     """
     scheme, separator, rest = text.strip().partition("://")
-    match scheme.lower() if separator else "":
+    scheme = scheme.lower() if separator else ""
+    match scheme:
         case "memory":
             return _memory(rest)
         case "sqlite":
@@ -124,6 +138,8 @@ def parse_url(text: str) -> StorageUrl | GrpcUrl:
             return _postgres(text.strip())
         case "grpc":
             return _grpc(rest)
+        case _ if scheme and is_registered(scheme):
+            return ThirdPartyUrl(scheme=scheme, text=text.strip())
         case _:
             raise _refused(f"{redacted(text)!r} is none of {', '.join(KNOWN_SCHEMES)}")
 

@@ -1,4 +1,4 @@
-"""For people who add a storage: the conformance suites and their builders. Needs pytest."""
+"""For people who add a storage: the conformance suites and their builders. Needs pytest, pytest-asyncio."""
 
 import pytest
 

@@ -18,7 +18,7 @@ import pytest
 import leaseq
 from leaseq.domain.requests import LeaseRequest
 from leaseq.domain.views import LeasedTask
-from leaseq.entrypoints.connection import open_blocking, run_blocking
+from leaseq.entrypoints.connection import Connection, open_blocking, run_blocking
 from leaseq_process import SOON, ServerProcess, clean_environment, leaseq_server, run_leaseq
 
 
@@ -167,6 +167,59 @@ def test_a_second_signal_ends_a_server_at_once(tmp_path: Path) -> None:
     assert isinstance(enqueuing.error, leaseq.StorageUnavailableError)
 
 
+def test_a_stop_that_takes_too_long_is_cut_short(tmp_path: Path) -> None:
+    with leaseq_server("--grace", "100ms", cwd=tmp_path) as server:
+        assert server.start_line
+        with locked(tmp_path / "leaseq.db"):
+            enqueuing = begun(server)
+            code = server.stop()
+        enqueuing.join(SOON)
+
+    assert code == 1
+    assert "did not stop in time" in server.log
+    assert isinstance(enqueuing.error, leaseq.StorageUnavailableError)
+
+
+def test_what_is_acknowledged_while_a_server_stops_is_stored(tmp_path: Path) -> None:
+    acknowledged: list[str] = []
+    refusals: list[Exception] = []
+    busy = threading.Barrier(9)
+
+    def enqueue_until_refused(url: str) -> None:
+        with open_blocking(url, deadline=timedelta(seconds=2)) as connection:
+            acknowledged.append(stored_by(connection))
+            busy.wait(SOON)
+            try:
+                while True:
+                    acknowledged.append(stored_by(connection))
+            except leaseq.TaskQueueError as error:
+                refusals.append(error)
+
+    def stored_by(connection: Connection) -> str:
+        [enqueued] = run_blocking(connection.queue.enqueue([leaseq.NewTask(type="t")]))
+        if isinstance(enqueued, leaseq.TaskQueueError):
+            raise enqueued
+        return enqueued.task.id
+
+    with leaseq_server(cwd=tmp_path) as server:
+        threads = [
+            threading.Thread(target=enqueue_until_refused, args=(server.url,)) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        busy.wait(SOON)
+        code = server.stop()
+        for thread in threads:
+            thread.join(SOON)
+    with leaseq.connect(f"sqlite:///{tmp_path}/leaseq.db") as client:
+        stored = {client.get(task_id).id for task_id in acknowledged}
+
+    assert code == 0
+    assert stored == set(acknowledged)
+    assert [type(error) for error in refusals] == [leaseq.StorageUnavailableError] * 8
+    assert "Traceback" not in server.log
+
+
 def test_what_was_acknowledged_outlasts_a_killed_server(tmp_path: Path) -> None:
     with leaseq_server(cwd=tmp_path) as server, leaseq.connect(server.url) as client:
         ids = {client.enqueue("t", {"n": n}).task.id for n in range(20)}
@@ -196,7 +249,7 @@ def test_a_port_that_is_taken_ends_the_start(tmp_path: Path) -> None:
         (
             ["--storage", "postgresql://u:hunter2@127.0.0.1:1/db", "--storage-wait", "0"],
             1,
-            "leaseq: ",
+            "storage postgresql://u:***@127.0.0.1:1/db: ",
         ),
     ],
     ids=["for all to reach", "no folder", "no database"],
@@ -208,6 +261,7 @@ def test_a_server_that_cannot_serve_says_why(
 
     assert done.returncode == code
     assert told in done.stderr
+    assert done.stderr.count("\n") == 1
     assert "hunter2" not in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""

@@ -12,6 +12,7 @@ import pytest
 
 from leaseq.adapters.sqlite import open_sqlite
 from leaseq.adapters.sqlite.file import prepare
+from leaseq.adapters.sqlite.migrate_file import migrate_file
 from leaseq.domain.errors import StorageError
 from leaseq.domain.storing import Added, Selection
 from leaseq.testing import a_task
@@ -173,6 +174,29 @@ async def test_a_file_that_was_taken_away_is_noticed(tmp_path: Path, fate: str) 
 
         with pytest.raises(StorageError, match="moved, removed or replaced"):
             await storage.tend()
+
+
+async def test_a_file_is_migrated_once_and_can_then_be_opened(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.db"
+
+    applied = migrate_file(path)
+    again = migrate_file(path)
+
+    assert applied[0] == "0001_create_tasks"
+    assert again == []
+    assert _mode(path) == 0o600
+    async with open_sqlite(path) as storage:
+        assert await storage.tasks.add([a_task()]) == [Added.STORED]
+
+
+def test_what_is_no_database_is_not_migrated(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("Not a database. " * 1000)
+
+    with pytest.raises(StorageError, match="not a database"):
+        migrate_file(path)
+    with pytest.raises(StorageError, match="it is a folder"):
+        migrate_file(tmp_path)
 
 
 async def _is_refused(path: Path, why: str) -> None:

@@ -91,7 +91,7 @@ async def test_a_lock_of_another_process_is_waited_for_off_the_event_loop(path: 
             waited = not heartbeat.done()
 
         assert waited
-        assert max(pauses) < 0.5
+        assert max(pauses) < 5  # seconds; a blocked loop stands still for ten
         assert listed == Found(tasks=(held,))
         assert await heartbeat == [Replaced.DONE]
 

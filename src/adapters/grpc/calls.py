@@ -12,13 +12,13 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Generic, NoReturn, TypeAlias, TypeVar
+from typing import Final, Generic, NoReturn, TypeAlias, TypeVar
 
 import attrs
 import grpc
 from google.protobuf.message import DecodeError
 
-from ...domain.errors import StorageError, TaskQueueError
+from ...domain.errors import TaskQueueError
 from .methods import Method, Q, R
 from .refusals import write_status
 from .status import DRAINING, INTERNAL, MALFORMED, Verdict, verdict_on
@@ -27,6 +27,9 @@ A = TypeVar("A")
 
 Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
+
+_A_MOMENT: Final = 0.05
+"""Seconds; what has reached this computer by then has also reached a handler."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +48,10 @@ class Calls:
 
     def __init__(self) -> None:
         self._draining = False
-        self._in_flight = 0
+        self.in_flight = 0
+        """Calls whose handlers run."""
+
+        self._begun = 0
         self._none_in_flight = asyncio.Event()
         self._none_in_flight.set()
 
@@ -61,6 +67,15 @@ class Calls:
         except TimeoutError:
             return False
         return True
+
+    async def quiet(self, *, within: timedelta) -> None:
+        """Return when no call has begun for a moment, or time is up."""
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + within.total_seconds()
+        begun = -1
+        while begun != self._begun and loop.time() < ends_at:
+            begun = self._begun
+            await asyncio.sleep(_A_MOMENT)
 
     def replying(self, method: Method[Q, R], behaviour: Callable[[Q], Awaitable[R]]) -> Handler:
         """Return the handler of a method that answers by what `behaviour` returns."""
@@ -112,8 +127,9 @@ class Calls:
             verdict = MALFORMED
         except TaskQueueError as error:
             verdict = verdict_on(error)
-            if isinstance(error, StorageError):
-                _log.warning("%s refused: %s", method.path, error)
+            if verdict.code is grpc.StatusCode.INTERNAL:
+                # That a storage is away is told by those who look after it, and once.
+                _log.warning("%s failed: %s", method.path, error)
         except Exception:  # noqa: BLE001  whatever happens, the call is answered
             # The caller learns nothing of what may be a secret.
             _log.exception("%s failed", method.path)
@@ -122,13 +138,14 @@ class Calls:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        self._in_flight += 1
+        self._begun += 1
+        self.in_flight += 1
         self._none_in_flight.clear()
         try:
             yield
         finally:
-            self._in_flight -= 1
-            if not self._in_flight:
+            self.in_flight -= 1
+            if not self.in_flight:
                 self._none_in_flight.set()
 
 

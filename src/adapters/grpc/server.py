@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Final
 
@@ -18,6 +19,8 @@ from .queue_calls import QueueCalls
 from .waits import Waits
 
 _HEALTH_NAMES: Final = ("", QUEUE_SERVICE, ADMIN_SERVICE)
+_LAST_WORDS: Final = timedelta(seconds=0.5)
+
 _STRAGGLERS_GET: Final = timedelta(seconds=5)
 """To wind up, after their calls were cut off at the end of the grace period."""
 
@@ -74,6 +77,11 @@ class GrpcServer:
         await self.set_serving(serving=True)
         return port
 
+    @property
+    def in_flight(self) -> int:
+        """How many calls are being answered, health and reflection apart."""
+        return self._calls.in_flight
+
     async def set_serving(self, *, serving: bool) -> None:
         """Tell who asks for health whether calls are welcome; without effect once draining."""
         status = (
@@ -94,12 +102,18 @@ class GrpcServer:
         """
         if self._server is None:
             return
+        now = asyncio.get_running_loop().time
+        cut_off_at = now() + grace.total_seconds()
         await self._health.enter_graceful_shutdown()
         self._calls.refuse_new()
         self._waits.end()
-        await self._calls.finished(within=grace)
-        # What is left are calls out of time, and health watchers, which never end.
-        await self._server.stop(grace=0)
+        if await self._calls.finished(within=grace):
+            # From here on gRPC would let calls that it has received hang, without a handler.
+            await self._calls.quiet(within=_LAST_WORDS)
+        # Replies are still to be sent, and those who watch our health to be told; they would
+        # never hang up by themselves.
+        left = timedelta(seconds=max(0.0, cut_off_at - now()))
+        await self._server.stop(min(left, _LAST_WORDS).total_seconds())
         # A handler may outlive its call, and the storage must outlive the handler.
         await self._calls.finished(within=_STRAGGLERS_GET)
 
@@ -112,4 +126,6 @@ def _bound(
             return server.add_insecure_port(address)
         return server.add_secure_port(address, credentials)
     except RuntimeError as error:
-        raise OSError(f"cannot listen on {address}: {error}") from error
+        raise OSError(
+            f"cannot listen on {address}: it is in use, or no address of this computer"
+        ) from error

@@ -18,7 +18,7 @@ from .binary import Bigints, Moments, Texts
 from .connections import Connections
 from .faults import DRIVER_ERRORS, is_refusal, storage_error
 from .rows import renewals, states
-from .statements import Schema
+from .statements import Schema, Statement
 
 # What each statement does with the rows that it was given: it locks those that have the version
 # asked for, one after the other in the order of their ids, so that two batches cannot wait for
@@ -172,6 +172,7 @@ _QUARANTINE: Final[LiteralString] = """
         result = NULL,
         version = t.version + 1
     FROM held WHERE t.id = ANY (ARRAY[held.id])
+    RETURNING t.id
 """
 
 
@@ -201,7 +202,7 @@ class Changing:
         return [outcomes[_id(change)] for change in changes]
 
     async def _store(
-        self, statement: bytes, changes: Sequence[Change], parameters: _Parameters
+        self, statement: Statement, changes: Sequence[Change], parameters: _Parameters
     ) -> Mapping[TaskId, Replaced | TaskQueueError]:
         try:
             return await self._outcomes(statement, parameters(changes))
@@ -230,7 +231,7 @@ class Changing:
         return [outcomes[task.id] for task in tasks]
 
     async def _outcomes(
-        self, statement: bytes, parameters: Mapping[str, object]
+        self, statement: Statement, parameters: Mapping[str, object]
     ) -> dict[TaskId, Replaced]:
         rows = await self._connections.fetch(statement, parameters, reserved=True)
         return {

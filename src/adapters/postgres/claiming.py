@@ -12,13 +12,13 @@ from ...domain.storing import Demand, Found
 from .binary import Moments, Texts
 from .connections import Connections
 from .rows import found
-from .statements import LEVELS, Schema
+from .statements import LEVELS, Schema, Statement
 
 # A claim has three parts, whatever it asks for.
 #
 # `levels` finds the priorities at which anything waits, from the highest down. It is read as far
-# as needed, as it comes; so is what follows, up to the LIMIT. `since` is where to begin: what the index
-# still has of leased tasks, until the next vacuum, is walked past once and not twice.
+# as needed, as it comes; so is what follows, up to the LIMIT. `since` is where to begin: what the
+# index still has of leased tasks, until the next vacuum, is walked past once and not twice.
 #
 # `due` reads, level by level, the due tasks from the front of their line, and locks them. Tasks
 # scheduled for later stand behind them and are not looked at. SKIP LOCKED: what another
@@ -146,7 +146,7 @@ class Claiming:
         self._claim = schema.statement(
             _CLAIM, queue="%(queue)b", levels=LEVELS, not_paused=_NOT_PAUSED, lease=_LEASE
         )
-        self._claims_of_types: dict[int, bytes] = {}
+        self._claims_of_types: dict[int, Statement] = {}
 
     async def claim(self, demand: Demand, *, now: datetime) -> Found:
         """Lease due tasks; see `TaskRepository.claim`."""
@@ -167,7 +167,7 @@ class Claiming:
         # RETURNING promises no order.
         return found(row[1:] for row in sorted(rows, key=_place))
 
-    def _statement(self, types: tuple[TaskType, ...]) -> bytes:
+    def _statement(self, types: tuple[TaskType, ...]) -> Statement:
         if not types:
             return self._claim
         # For as many types as the next power of two; a type that is NULL has no tasks. So

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 
 import attrs
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncRawCursor
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import AsyncConnectionPool
 
@@ -29,7 +29,7 @@ from ...domain.errors import StorageError
 from .binary import adaptation
 from .faults import breaks_connection, is_read_only
 from .rows import Row
-from .statements import PLANNER
+from .statements import PLANNER, Statement
 
 Pooler = Literal["none", "transaction"]
 """What stands between us and the server: nothing, or a pooler such as PgBouncer that gives a
@@ -111,14 +111,14 @@ class Connections:
 
     async def fetch(
         self,
-        statement: bytes,
+        statement: Statement,
         parameters: Mapping[str, object],
         *,
         reserved: bool = False,
         prepare: bool = True,
     ) -> list[Row]:
         """
-        Run a statement in a transaction of its own, and return its rows (none, if it has none).
+        Run a statement in a transaction of its own, and return its rows.
 
         Cancelled, it returns at once, and the statement may be carried out nevertheless.
 
@@ -254,14 +254,19 @@ def _is_quiet(connection: AsyncConnection) -> bool:
 async def _run(
     connection: AsyncConnection,
     *,
-    statement: bytes,
+    statement: Statement,
     parameters: Mapping[str, object],
     prepare: bool,
 ) -> list[Row]:
-    cursor = connection.cursor(binary=True)
-    # None leaves it to the connection, which prepares at once or, behind a pooler, never.
-    await cursor.execute(statement, parameters, prepare=None if prepare else False)
-    return await cursor.fetchall() if cursor.description else []
+    cursor = AsyncRawCursor(connection)
+    await cursor.execute(
+        statement.text,
+        [parameters[name] for name in statement.names],
+        # None leaves it to the connection, which prepares at once or, behind a pooler, never.
+        prepare=None if prepare else False,
+        binary=True,
+    )
+    return await cursor.fetchall()
 
 
 def _hang_up(connection: AsyncConnection) -> None:

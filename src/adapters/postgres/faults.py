@@ -8,6 +8,7 @@ from typing import Final
 
 import psycopg
 from psycopg import errors
+from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
 from ...domain.errors import StorageError, StorageUnavailableError
 
@@ -28,6 +29,12 @@ _STALE_PLAN: Final = "0A000"
 """`cached plan must not change result type`: the schema was migrated under a connection."""
 
 _NOT_IN_TIME: Final = "57014"
+_OF_THE_DRIVER: Final[dict[type[psycopg.Error], str]] = {
+    psycopg.OperationalError: "the connection was lost, or there is none",
+    PoolTimeout: "no connection could be had in time",
+    TooManyRequests: "too many calls wait for a connection",
+    PoolClosed: "the storage was closed",
+}
 _DATA: Final = ("22", "23", "54", "P0001")
 
 
@@ -85,7 +92,7 @@ def _storage_error(error: psycopg.Error | UnicodeEncodeError) -> StorageError:
 def _summary(error: psycopg.Error) -> str:
     state = error.sqlstate
     if state is None:
-        return type(error).__name__
+        return _OF_THE_DRIVER.get(type(error), type(error).__name__)
     if state == _NOT_IN_TIME:
         return "the statement took too long, or was cancelled"
     if state.startswith(_SPEAKS_OF_THE_SERVER) and error.diag.message_primary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, LiteralString
 
@@ -55,6 +56,8 @@ def queue_names(condition: LiteralString) -> LiteralString:
     return _QUEUE_NAMES.replace("{condition}", condition)
 
 
+_PARAMETER: Final = re.compile(r"%\((\w+)\)b")
+
 # Which plan is right does not depend on how many rows there are, so it is not left to
 # statistics, which are wrong when it matters: after a burst of tasks, before the next ANALYZE. Each
 # statement has one index that serves it, is read in the order of that index, and joins row by
@@ -74,27 +77,41 @@ PLANNER: Final[Mapping[str, str]] = {
 
 
 @attrs.frozen
+class Statement:
+    """SQL as the server takes it, with `$1` for the first parameter, and what they are called."""
+
+    text: bytes
+    names: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class Schema:
     """Where the tables are. Any name will do: nothing depends on the `search_path`."""
 
     _name: str
 
-    def statement(self, text: LiteralString, **parts: LiteralString) -> bytes:
+    def statement(self, text: LiteralString, **parts: LiteralString) -> Statement:
         """
         Return `text` with `{tasks}`, `{queues}` and the lists of columns filled in.
 
         Args:
-            text: SQL that will be sent with parameters; `%` stands for one.
+            text: SQL with `%(name)b` for a parameter; its value is to be sent in binary.
             parts: likewise filled in. Each may use those before it.
         """
-        # A per cent sign of a name has to be doubled, as in all that is sent with parameters.
-        name = self._name.replace("%", "%%")
-        known: dict[str, sql.Composable] = {
-            "tasks": sql.Identifier(name, "tasks"),
-            "queues": sql.Identifier(name, "queues"),
-            "columns": sql.SQL(COLUMNS),
-            "columns_without_payload": sql.SQL(COLUMNS_WITHOUT_PAYLOAD),
+        known = {
+            "tasks": "{tasks}",
+            "queues": "{queues}",
+            "columns": COLUMNS,
+            "columns_without_payload": COLUMNS_WITHOUT_PAYLOAD,
         }
         for part, its_text in parts.items():
-            known[part] = sql.SQL(its_text).format(**known)
-        return sql.SQL(text).format(**known).as_bytes()
+            known[part] = its_text.format(**known)
+        # Numbered here and once: the driver would do it for each call of a long statement.
+        names: dict[str, int] = {}
+        numbered = _PARAMETER.sub(
+            lambda match: f"${names.setdefault(match[1], len(names) + 1)}", text.format(**known)
+        )
+        composed = sql.SQL(numbered).format(
+            tasks=sql.Identifier(self._name, "tasks"), queues=sql.Identifier(self._name, "queues")
+        )
+        return Statement(composed.as_bytes(), tuple(names))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from psycopg import AsyncConnection
@@ -15,16 +16,18 @@ from .connections import Bounds, Connections, Pooler
 from .faults import translated
 from .migrator import ensure_schema
 from .queue_repository import PostgresQueueRepository
-from .statements import Schema
+from .statements import Schema, Statement
 from .task_repository import PostgresTaskRepository
+
+_BOUNDS: Final = Bounds()
 
 OLDEST_SERVER: Final = 140000
 """PostgreSQL 14: the oldest that its makers still mended when this was written."""
 
-_CLOCK: Final = b"SELECT pg_catalog.clock_timestamp(), pg_catalog.pg_postmaster_start_time()"
-_SERVER: Final = b"""
-    SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')
-"""
+_CLOCK: Final = Statement(b"SELECT clock_timestamp(), pg_postmaster_start_time()")
+_SERVER: Final = Statement(
+    b"SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')"
+)
 
 
 class PostgresStorage:
@@ -58,7 +61,7 @@ async def open_postgres(
     schema: str = "leaseq",
     pool_size: int = 8,
     reserved_size: int = 2,
-    bounds: Bounds | None = None,
+    bounds: Bounds = _BOUNDS,
     pooler: Pooler = "none",
 ) -> AsyncIterator[PostgresStorage]:
     """
@@ -80,17 +83,9 @@ async def open_postgres(
     """
     await ensure_schema(dsn, schema)
     clock = PostgresClock()
-
-    async def greet(connection: AsyncConnection) -> None:
-        await clock.greet(lambda: _ask(connection))
-
+    greet = partial(_greet, clock)
     connections = Connections(
-        dsn,
-        size=pool_size,
-        reserved=reserved_size,
-        bounds=bounds or Bounds(),
-        pooler=pooler,
-        greet=greet,
+        dsn, size=pool_size, reserved=reserved_size, bounds=bounds, pooler=pooler, greet=greet
     )
     async with connections.opened():
         storage = PostgresStorage(connections, Schema(schema), clock)
@@ -99,9 +94,13 @@ async def open_postgres(
         yield storage
 
 
+async def _greet(clock: PostgresClock, connection: AsyncConnection) -> None:
+    await clock.greet(partial(_ask, connection))
+
+
 async def _ask(connection: AsyncConnection) -> tuple[datetime, datetime]:
     cursor = connection.cursor(binary=True)
-    await cursor.execute(_CLOCK, {})
+    await cursor.execute(_CLOCK.text)
     row = await cursor.fetchone()
     if row is None:
         raise AssertionError("a SELECT without FROM has one row")

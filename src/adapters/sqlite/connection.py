@@ -54,16 +54,21 @@ def connect_reader(path: Path, *, lock_wait: timedelta) -> sqlite3.Connection:
         return connection
 
 
-def _connect(path: Path, lock_wait: timedelta) -> sqlite3.Connection:
+def open_file(path: Path, *, lock_wait: timedelta) -> sqlite3.Connection:
+    """Return a connection as SQLite makes it, in autocommit mode, to a file that exists."""
     # Never made here: whoever lost the file while it was in use must not be given an empty one.
     uri = f"file:{quote(os.fsencode(path))}?mode=rw"
-    connection = sqlite3.connect(
+    return sqlite3.connect(
         uri,
         uri=True,
         timeout=lock_wait.total_seconds(),
         isolation_level=None,  # transactions begin and end where we say so
         cached_statements=256,
     )
+
+
+def _connect(path: Path, lock_wait: timedelta) -> sqlite3.Connection:
+    connection = open_file(path, lock_wait=lock_wait)
     with _closed_on_error(connection):
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         if mode != "wal":

@@ -7,9 +7,9 @@ import sqlite3
 from contextlib import closing
 from datetime import timedelta
 from typing import Final
-from urllib.parse import quote
 
 from ...domain.errors import StorageError
+from .connection import open_file
 from .file import prepare
 from .migrator import migrate
 
@@ -28,11 +28,7 @@ def migrate_file(path: str | os.PathLike[str], *, lock_wait: timedelta = _LOCK_W
         StorageError: it cannot be used or migrated, saying why.
     """
     try:
-        uri = f"file:{quote(os.fsencode(prepare(path)))}?mode=rw"
-        seconds = lock_wait.total_seconds()
-        with closing(
-            sqlite3.connect(uri, uri=True, timeout=seconds, isolation_level=None)
-        ) as connection:
+        with closing(open_file(prepare(path), lock_wait=lock_wait)) as connection:
             return migrate(connection)
     except sqlite3.Error as error:
         raise StorageError(f"cannot open the SQLite file {os.fspath(path)!r}: {error}") from error

@@ -8,7 +8,6 @@ misuse, with the option named.
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -60,6 +59,8 @@ app.add_typer(queues.app, name="queues")
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  typer calls it so
     if wanted:
+        from importlib.metadata import version  # noqa: PLC0415  slow, and rarely needed
+
         typer.echo(f"leaseq {version('leaseq')}")
         raise typer.Exit
 

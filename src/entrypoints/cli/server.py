@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Annotated
 
 import typer
 
+from ...domain.errors import StorageError
 from ..settings import (
     ServerSettings,
     environment,
@@ -159,6 +159,9 @@ def _serve(settings: ServerSettings) -> None:
     configure_logging(level=settings.log_level, form=settings.log_format)
     try:
         run_server(settings, announce=lambda address: say(start_line(settings, address)))
+    except StorageError as error:
+        note(f"storage {settings.storage}: {error}")
+        raise typer.Exit(1) from None
     except OSError as error:
         note(str(error))
         raise typer.Exit(1) from None
@@ -172,9 +175,11 @@ def migrate(*, storage: _Storage = None, schema: _Schema = None, as_json: AsJson
     """
     given = flags({"storage": storage, "schema": schema})
     url = storage_settings(given, environment(process_environment()))
-    from ..migrating import migrate as migrate_storage  # noqa: PLC0415  as above
+    from asyncio import run  # noqa: PLC0415  as above
 
-    applied = asyncio.run(migrate_storage(url))
+    from ..migrating import migrate as migrate_storage  # noqa: PLC0415
+
+    applied = run(migrate_storage(url))
     if as_json:
         say(json.dumps({"storage": str(url), "applied": applied}))
     elif applied:

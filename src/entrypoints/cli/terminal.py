@@ -13,6 +13,10 @@ from typing import Final
 
 from ..printable import printable
 
+_LONG: Final = frozenset({"queue", "type", "last error"})
+_FOR_WIDE_TERMINALS: Final = frozenset({"run after"})
+_WIDE: Final = 110
+
 _STYLES: Final = {
     "succeeded": "green",
     "failed": "red",
@@ -34,8 +38,8 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print one line beside the results."""
-    sys.stderr.write(f"leaseq: {printable(text)}\n")
+    """Print one line beside the results; what has several is joined."""
+    sys.stderr.write(f"leaseq: {printable(' '.join(text.split()))}\n")
     sys.stderr.flush()
 
 
@@ -60,17 +64,26 @@ def print_fields(fields: Sequence[tuple[str, str]]) -> None:
 
 def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     # Half of the command's start would be spent on rich, also where nothing is to be drawn.
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        # Ids and numbers are there to be copied; errors may be cut.
-        table.add_column(
-            column, no_wrap=True, overflow="ellipsis", min_width=36 if column == "id" else None
-        )
+    console = Console()
+    shown = [
+        index
+        for index, column in enumerate(columns)
+        if not rows or (any(row[index] for row in rows) and _fits(column, console.width))
+    ]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for index in shown:
+        # What may be long goes on in the next line; the rest is never cut.
+        may_be_long = columns[index] in _LONG
+        table.add_column(columns[index], no_wrap=not may_be_long, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(printable(cell), style=_STYLES.get(cell, "")) for cell in row))
-    Console().print(table)
+        cells = [printable(row[index]) for index in shown]
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
+    console.print(table)
+
+
+def _fits(column: str, width: int) -> bool:
+    return width >= _WIDE or column not in _FOR_WIDE_TERMINALS

@@ -212,6 +212,17 @@ class LateContract(QueueFixtures):
         assert lost(answer) is LostReason.TASK_CANCELLED
         assert await queue.get(task.id) == cancelled
 
+    async def test_a_word_on_a_task_given_back_and_called_off_is_refused(
+        self, queue: TaskQueue, admin: TaskAdmin
+    ) -> None:
+        task = await enqueue_one(queue)
+        leased = await lease_one(queue)
+        await settle(queue, Release(ref=ref(leased)))
+        await admin.cancel([task.id])
+
+        assert lost(await settle(queue, Complete(ref=ref(leased)))) is LostReason.TASK_FINISHED
+        assert await settle(queue, Release(ref=ref(leased))) is None
+
     @every_verb
     async def test_a_guessed_token_changes_nothing(
         self, queue: TaskQueue, verb: Callable[[LeaseRef], Settlement]

@@ -6,8 +6,9 @@ import attrs
 
 from ...domain.errors import LostReason, TaskNotFoundError
 from ...domain.ports import Maintenance, TaskQueue
-from ...domain.requests import Complete, Fail, LeaseRef, NewTask, Release
+from ...domain.requests import Complete, Fail, HeartbeatRequest, LeaseRef, NewTask, Release
 from ...domain.task import Status, TaskError
+from ...domain.views import Beat
 from ..builders import MICROSECOND, SECOND
 from ..fakes import Time
 from .queue_fixtures import (
@@ -191,6 +192,17 @@ class SettleBatchContract(QueueFixtures):
         assert lost(answers[4]) is LostReason.TASK_FINISHED
         assert (await queue.get(one.task.id)).result == "1"
         assert (await queue.get(two.task.id)).attempts == 1
+
+    async def test_ids_may_be_spelt_in_capitals(self, queue: TaskQueue) -> None:
+        await enqueue_one(queue)
+        leased = await lease_one(queue)
+        loud = LeaseRef(task_id=leased.task.id.upper(), lease_token=leased.lease_token)
+
+        [beat] = await queue.heartbeat(HeartbeatRequest(worker_id="w", leases=(loud,)))
+        answers = await queue.settle([Complete(ref=loud), Complete(ref=ref(leased))])
+
+        assert isinstance(beat, Beat)
+        assert answers == [None, None]
 
     async def test_no_settlements_are_answered_with_nothing(self, queue: TaskQueue) -> None:
         assert await queue.settle([]) == []

@@ -16,7 +16,7 @@ from ...domain.errors import (
 from ...domain.ports import Maintenance, TaskAdmin, TaskQueue
 from ...domain.requests import Complete, Fail, Release
 from ...domain.task import Status
-from ..builders import DAY, MICROSECOND
+from ..builders import DAY, MICROSECOND, SECOND
 from ..fakes import Time
 from .given_tasks import Make, cancelled, dead, failed, leased, made, queued, succeeded
 from .queue_fixtures import (
@@ -37,6 +37,7 @@ class RequeueContract(QueueFixtures):
         self, queue: TaskQueue, admin: TaskAdmin, time: Time, make: Make
     ) -> None:
         task = await make(queue, admin)
+        await time.pass_by(SECOND / 100)
         before = time.now()
 
         answers = await admin.requeue([task.id])

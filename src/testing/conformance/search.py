@@ -36,6 +36,13 @@ class SearchContract:
 
         assert found == Found()
 
+    async def test_no_more_than_the_limit_are_listed(self, tasks: TaskRepository) -> None:
+        await tasks.add([a_task(id=a_task_id(number)) for number in (1, 2, 3)])
+
+        found = await tasks.search(Selection(), limit=2, with_payload=False)
+
+        assert [task.id for task in found.tasks] == [a_task_id(3), a_task_id(2)]
+
     async def test_payload_and_result_come_only_when_asked_for(self, tasks: TaskRepository) -> None:
         task = a_task(payload='{"n": 1}', state=Succeeded(at=NOON, result=JsonText("[2]")))
         await tasks.add([task])

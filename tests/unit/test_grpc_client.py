@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+
+import grpc
+import pytest
+from google.protobuf.message import Message
+
+from leaseq.adapters.grpc import methods
+from leaseq.adapters.grpc.caller import Caller
+from leaseq.adapters.grpc.client import GrpcTaskQueue
+from leaseq.adapters.grpc.generated import queue_pb2 as pb
+from leaseq.adapters.grpc.reply_codec import write_enqueued, write_leased_task
+from leaseq.adapters.grpc.shelter import NoShelter
+from leaseq.adapters.grpc.status import DRAINING, Verdict, verdict_on
+from leaseq.adapters.grpc.transport import CallFailedError
+from leaseq.domain.errors import (
+    InvalidArgumentError,
+    StorageError,
+    StorageUnavailableError,
+    TaskNotFoundError,
+)
+from leaseq.domain.ids import LeaseToken
+from leaseq.domain.requests import (
+    Complete,
+    HeartbeatRequest,
+    LeaseRef,
+    LeaseRequest,
+    NewTask,
+    Release,
+)
+from leaseq.domain.views import Enqueued, LeasedTask
+from leaseq.testing import FixedJitter
+from wire_values import EVERYTHING, TASK_ID
+
+AWAY = CallFailedError(Verdict(code=grpc.StatusCode.UNAVAILABLE, message="away"))
+TOO_LATE = CallFailedError(Verdict(code=grpc.StatusCode.DEADLINE_EXCEEDED, message="too late"))
+STOPPING = CallFailedError(DRAINING)
+REF = LeaseRef(task_id=TASK_ID, lease_token="token")
+TIMEOUT = timedelta(seconds=10)
+
+Answer = Message | CallFailedError | Callable[[bytes], Message]
+
+
+class ScriptedTransport:
+    """Answers calls from a list; time passes only by pauses, and by `slowness` a call."""
+
+    def __init__(self, *answers: Answer, slowness: float = 0.0) -> None:
+        self._answers = list(answers)
+        self._slowness = slowness
+        self._now = 1000.0
+        self.calls: list[str] = []
+        self.requests: list[bytes] = []
+        self.timeouts: list[float] = []
+        self.pauses: list[float] = []
+
+    async def call(self, path: str, request: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109
+        self.calls.append(path)
+        self.requests.append(request)
+        self.timeouts.append(timeout)
+        self._now += self._slowness
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, CallFailedError):
+            raise answer
+        message = answer if isinstance(answer, Message) else answer(request)
+        return message.SerializeToString()
+
+    async def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self._now += seconds
+
+    def now(self) -> float:
+        return self._now
+
+
+def a_queue(transport: ScriptedTransport) -> GrpcTaskQueue:
+    caller = Caller(transport=transport, jitter=FixedJitter())
+    return GrpcTaskQueue(caller=caller, transport=transport, shelter=NoShelter(), timeout=TIMEOUT)
+
+
+def all_done(request: bytes) -> pb.SettleResponse:
+    settlements = pb.SettleRequest.FromString(request).settlements
+    return pb.SettleResponse(results=[pb.SettleResult() for _ in settlements])
+
+
+def all_created(request: bytes) -> pb.EnqueueBatchResponse:
+    enqueued = pb.EnqueueResult(ok=write_enqueued(Enqueued(task=EVERYTHING, created=True)))
+    tasks = pb.EnqueueBatchRequest.FromString(request).tasks
+    return pb.EnqueueBatchResponse(results=[enqueued for _ in tasks])
+
+
+async def test_a_settle_is_repeated_until_a_server_answers() -> None:
+    transport = ScriptedTransport(AWAY, AWAY, STOPPING, all_done)
+
+    answers = await a_queue(transport).settle([Complete(ref=REF)])
+
+    assert answers == [None]
+    assert transport.calls == [methods.SETTLE.path] * 4
+    assert transport.pauses == [0.05, 0.1, 0.2]
+
+
+async def test_repeating_ends_with_the_time_for_the_call() -> None:
+    transport = ScriptedTransport(AWAY)
+
+    with pytest.raises(StorageUnavailableError, match="away"):
+        await a_queue(transport).settle([Complete(ref=REF)])
+
+    assert sum(transport.pauses) < TIMEOUT.total_seconds()
+    assert max(transport.pauses) == 2.0
+    assert transport.timeouts == sorted(transport.timeouts, reverse=True)
+
+
+async def test_what_did_not_answer_in_time_is_not_asked_again() -> None:
+    transport = ScriptedTransport(TOO_LATE)
+
+    with pytest.raises(StorageUnavailableError, match="too late"):
+        await a_queue(transport).settle([Complete(ref=REF)])
+
+    assert len(transport.calls) == 1
+
+
+async def test_a_refusal_is_not_repeated() -> None:
+    transport = ScriptedTransport(CallFailedError(verdict_on(TaskNotFoundError(TASK_ID))))
+
+    with pytest.raises(TaskNotFoundError):
+        await a_queue(transport).get(TASK_ID)
+
+    assert len(transport.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "calls"),
+    [(["a", "b"], 2), (["a", ""], 1), (["", ""], 1)],
+    ids=["all have keys", "one has none", "none has one"],
+)
+async def test_an_enqueue_is_repeated_only_where_every_task_has_a_key(
+    keys: Sequence[str], calls: int
+) -> None:
+    transport = ScriptedTransport(AWAY, all_created)
+    tasks = [NewTask(type="t", idempotency_key=key) for key in keys]
+
+    with suppress(StorageUnavailableError):
+        await a_queue(transport).enqueue(tasks)
+
+    assert len(transport.calls) == calls
+
+
+async def test_any_call_that_a_stopping_server_did_not_begin_is_made_again() -> None:
+    transport = ScriptedTransport(STOPPING, all_created)
+
+    [answer] = await a_queue(transport).enqueue([NewTask(type="t")])
+
+    assert isinstance(answer, Enqueued)
+
+
+async def test_a_lease_is_not_repeated_where_tasks_may_have_been_leased() -> None:
+    transport = ScriptedTransport(AWAY)
+
+    with pytest.raises(StorageUnavailableError):
+        await a_queue(transport).lease(LeaseRequest(worker_id="w"))
+
+    assert len(transport.calls) == 1
+
+
+async def test_a_lease_has_its_wait_more_time_than_other_calls() -> None:
+    transport = ScriptedTransport(pb.LeaseResponse())
+    request = LeaseRequest(worker_id="w", wait=timedelta(hours=1))
+
+    await a_queue(transport).lease(request)
+
+    assert transport.timeouts == [30 + TIMEOUT.total_seconds()]
+
+
+async def test_a_heartbeat_takes_no_longer_than_until_the_next_one() -> None:
+    transport = ScriptedTransport(pb.HeartbeatResponse(results=[pb.HeartbeatResult()]))
+    request = HeartbeatRequest(worker_id="w", leases=(REF,), lease_duration=timedelta(seconds=6))
+
+    await a_queue(transport).heartbeat(request)
+
+    assert transport.timeouts == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("took", "wait", "kept"),
+    [(14.9, 0, True), (15.1, 0, False), (34.9, 20, True), (35.1, 20, False)],
+    ids=["in time", "late", "in time after a wait", "late after a wait"],
+)
+async def test_leases_of_which_half_was_lost_on_the_way_are_given_back(
+    took: float, wait: int, *, kept: bool
+) -> None:
+    leased = LeasedTask(
+        task=EVERYTHING,
+        lease_token=LeaseToken("l"),
+        lease_number=1,
+        attempt=1,
+        lease_duration=timedelta(seconds=30),
+    )
+    reply = pb.LeaseResponse(tasks=[write_leased_task(leased)])
+    transport = ScriptedTransport(reply, all_done, slowness=took)
+    request = LeaseRequest(worker_id="w", wait=timedelta(seconds=wait))
+
+    answer = await a_queue(transport).lease(request)
+
+    assert answer == ([leased] if kept else [])
+    assert transport.calls[1:] == ([] if kept else [methods.SETTLE.path])
+
+
+async def test_leases_that_cannot_be_given_back_are_left_to_expire() -> None:
+    leased = LeasedTask(
+        task=EVERYTHING,
+        lease_token=LeaseToken("l"),
+        lease_number=1,
+        attempt=1,
+        lease_duration=timedelta(seconds=30),
+    )
+    reply = pb.LeaseResponse(tasks=[write_leased_task(leased)])
+    transport = ScriptedTransport(reply, AWAY, slowness=20)
+
+    answer = await a_queue(transport).lease(LeaseRequest(worker_id="w"))
+
+    assert answer == []
+
+
+# --- batches
+
+
+async def test_a_batch_that_is_too_large_for_one_request_travels_in_several() -> None:
+    transport = ScriptedTransport(all_created)
+    tasks = [NewTask(type="t", payload='{"x": "' + "y" * 1_000_000 + '"}')] * 7
+
+    answers = await a_queue(transport).enqueue(tasks)
+
+    assert len(answers) == 7
+    assert len(transport.calls) == 3
+    assert max(len(request) for request in transport.requests) < 4 * 1024 * 1024
+
+
+async def test_an_item_that_no_server_would_read_is_refused_alone() -> None:
+    transport = ScriptedTransport(all_created)
+    monster = NewTask(type="t", payload='{"x": "' + "y" * 5_000_000 + '"}')
+
+    first, second, third = await a_queue(transport).enqueue(
+        [NewTask(type="t"), monster, NewTask(type="t")]
+    )
+
+    assert isinstance(first, Enqueued)
+    assert isinstance(second, InvalidArgumentError)
+    assert [violation.field for violation in second.violations] == ["payload"]
+    assert isinstance(third, Enqueued)
+
+
+async def test_a_result_that_no_server_would_read_is_refused_alone() -> None:
+    transport = ScriptedTransport(all_done)
+    monster = Complete(ref=REF, result='"' + "y" * 5_000_000 + '"')
+
+    refused, done = await a_queue(transport).settle([monster, Release(ref=REF)])
+
+    assert isinstance(refused, InvalidArgumentError)
+    assert [violation.field for violation in refused.violations] == ["result"]
+    assert done is None
+
+
+async def test_nothing_to_send_is_not_sent() -> None:
+    transport = ScriptedTransport(AWAY)
+
+    assert await a_queue(transport).enqueue([]) == []
+    assert await a_queue(transport).settle([]) == []
+    assert transport.calls == []
+
+
+async def test_when_a_later_part_fails_what_was_done_is_still_told() -> None:
+    transport = ScriptedTransport(all_created, TOO_LATE)
+    tasks = [NewTask(type="t", payload='{"x": "' + "y" * 1_000_000 + '"}')] * 7
+
+    answers = await a_queue(transport).enqueue(tasks)
+
+    assert [type(answer) for answer in answers] == [Enqueued] * 3 + [StorageUnavailableError] * 4
+    assert len(transport.calls) == 2
+
+
+async def test_a_batch_whose_first_part_fails_is_an_error() -> None:
+    transport = ScriptedTransport(TOO_LATE)
+
+    with pytest.raises(StorageUnavailableError):
+        await a_queue(transport).enqueue([NewTask(type="t")])
+
+
+async def test_an_answer_of_the_wrong_length_is_an_error() -> None:
+    transport = ScriptedTransport(pb.SettleResponse())
+
+    with pytest.raises(StorageError, match="0 items of 1"):
+        await a_queue(transport).settle([Release(ref=REF)])
+
+
+async def test_an_answer_that_is_no_message_is_an_error() -> None:
+    # As GetTaskResponse this is a field of the wrong kind with no end.
+    transport = ScriptedTransport(pb.LeaseRef(task_id="\x7f\x7f"))
+
+    with pytest.raises(StorageError, match="cannot be read"):
+        await a_queue(transport).get(TASK_ID)
