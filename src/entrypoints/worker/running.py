@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import attrs
 
-from ...domain.ports import TaskQueue
 from ...domain.requests import LeaseRef
-from .carrying import Carrier
 from .context import StopReason
-from .handlers import Handler
-from .heart import Heart
-from .held import HeldTasks
-from .leasing import Leasing
-from .outside import Outside
-from .plan import Plan
-from .pulse import Pulse
-from .settling import Settler
-from .slots import Slots
-from .stopping import Stop, StopSwitch
-from .threads import HandlerThreads
+from .parts import Parts
+from .stopping import Stop
 from .waiting import first_of
 
 _logger = logging.getLogger(__name__)
@@ -50,68 +39,19 @@ class Ending:
 class Run:
     """One run of a worker on the event loop on which it is made."""
 
-    def __init__(
-        self,
-        *,
-        plan: Plan,
-        worker_id: str,
-        handlers: Mapping[str, Handler],
-        outside: Outside,
-        queue: TaskQueue,
-        blocking: TaskQueue,
-        switch: StopSwitch,
-    ) -> None:
-        self._plan = plan
-        self._worker_id = worker_id
-        self._switch = switch
+    def __init__(self, parts: Parts) -> None:
+        self._plan = parts.plan
+        self._worker_id = parts.worker_id
+        self._switch = parts.switch
+        self._slots = parts.slots
+        self._threads = parts.threads
+        self._settler = parts.settler
+        self._held = parts.held
+        self._pulse = parts.pulse
+        self._heart = parts.heart
+        self._carrier = parts.carrier
+        self._leasing = parts.leasing
         self._crash: BaseException | None = None
-        self._slots = Slots(plan.concurrency)
-        self._threads = HandlerThreads(plan.concurrency)
-        self._settler = Settler(
-            queue,
-            worker_id=worker_id,
-            deadline=plan.settle_within,
-            jitter=outside.jitter,
-            pause=outside.pause,
-        )
-        self._held = HeldTasks(on_lost=self._settler.give_up)
-        self._pulse = Pulse(
-            worker_id=worker_id,
-            interval=plan.beats.tick,
-            stopwatch=outside.stopwatch,
-            name_handler=self._held.name_handler,
-        )
-        self._heart = Heart(
-            blocking,
-            worker_id=worker_id,
-            plan=plan.beats,
-            tell=self._held.tell,
-            watch=self._pulse.look,
-            stopwatch=outside.stopwatch,
-            jitter=outside.jitter,
-        )
-        self._carrier = Carrier(
-            worker_id=worker_id,
-            handlers=handlers,
-            held=self._held,
-            heart=self._heart,
-            settler=self._settler,
-            slots=self._slots,
-            threads=self._threads,
-            floor=lambda: self._pulse.floor,
-            stopwatch=outside.stopwatch,
-            interrupted=lambda: switch.ask(Stop.DRAIN),
-        )
-        self._leasing = Leasing(
-            queue=queue,
-            wanted=plan.lease_request(worker_id=worker_id, types=tuple(handlers)),
-            slots=self._slots,
-            silent=lambda: self._heart.silent,
-            receive=self._carrier.receive,
-            stopwatch=outside.stopwatch,
-            jitter=outside.jitter,
-            pause=outside.pause,
-        )
 
     @property
     def held(self) -> tuple[LeaseRef, ...]:
@@ -126,10 +66,11 @@ class Run:
             patient: wait for handlers that do not end when told to, until LEAVE is asked.
         """
         self._log("worker started", queues=self._plan.queues, concurrency=self._plan.concurrency)
-        with self._heart, self._background():
-            await self._lease()
-            await self._drain(patient=patient)
-            ending = self._ending()
+        with self._heart:
+            async with self._background():
+                await self._lease()
+                await self._drain(patient=patient)
+                ending = self._ending()
         # Nobody is left to report to: what comes of the rest is dropped.
         self._held.tell_all(StopReason.LEASE_LOST)
         if self._crash is not None:
@@ -140,8 +81,8 @@ class Run:
     def _log(self, message: str, **extra: object) -> None:
         _logger.info(message, extra={"worker_id": self._worker_id, **extra})
 
-    @contextmanager
-    def _background(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def _background(self) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(self._settler.work()), asyncio.create_task(self._pulse.beat())]
         for task in tasks:
             task.add_done_callback(self._notice_crash)
@@ -150,6 +91,7 @@ class Run:
         finally:
             for task in tasks:
                 task.cancel()
+            await asyncio.wait(tasks)
             self._threads.close()
 
     def _notice_crash(self, task: asyncio.Task[Any]) -> None:

@@ -45,10 +45,6 @@ class StopSwitch:
             if stop <= self._asked:
                 event.set()
 
-    def asked(self, stop: Stop) -> bool:
-        """Return whether at least this was asked for."""
-        return self._events[stop].is_set()
-
     async def wait(self, stop: Stop) -> None:
         """Wait until at least this is asked for."""
         await self._events[stop].wait()

@@ -8,7 +8,8 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
@@ -18,6 +19,7 @@ from ...domain.requests import LeaseRef
 from .handlers import Handlers
 from .link import outside_of
 from .outside import Outside
+from .parts import Parts
 from .plan import DEFAULT_CONCURRENCY, DEFAULT_GRACE, Plan, as_span
 from .process import Process
 from .running import Ending, Run
@@ -119,18 +121,17 @@ class Worker:
             SystemExit: with code 1, if the queue could not be told what became of all
                 tasks. Their leases run out by themselves.
         """
-        switch = self._begin()
-        with self._outside.open_blocking(self._beat_deadline) as blocking:
+        with (
+            self._one_run() as switch,
+            self._outside.open_blocking(self._beat_deadline) as blocking,
+        ):
             process = Process(
                 blocking=blocking,
                 switch=switch,
                 grace=self._plan.grace.total_seconds(),
                 held=self._held,
             )
-            try:
-                code = process.run(lambda: self._main(switch, blocking, patient=False))
-            finally:
-                self._switch = self._run = None
+            code = process.run(lambda: self._main(switch, blocking, patient=False))
         if code:
             raise SystemExit(code)
 
@@ -142,18 +143,17 @@ class Worker:
         long after the grace period. Cancelling gives everything back at once, and leaves
         such a thread behind with its lease, which then runs out.
         """
-        switch = self._begin()
-        try:
-            with self._outside.open_blocking(self._beat_deadline) as blocking:
-                main = asyncio.create_task(self._main(switch, blocking, patient=True))
-                try:
-                    await asyncio.shield(main)
-                except asyncio.CancelledError:
-                    switch.ask(Stop.LEAVE)
-                    await asyncio.wait({main})
-                    raise
-        finally:
-            self._switch = self._run = None
+        with (
+            self._one_run() as switch,
+            self._outside.open_blocking(self._beat_deadline) as blocking,
+        ):
+            main = asyncio.create_task(self._main(switch, blocking, patient=True))
+            try:
+                await asyncio.shield(main)
+            except asyncio.CancelledError:
+                switch.ask(Stop.LEAVE)
+                await asyncio.wait({main})
+                raise
 
     def stop(self, *, now: bool = False) -> None:
         """
@@ -166,18 +166,22 @@ class Worker:
         if switch is not None:
             switch.ask(Stop.GIVE_BACK if now else Stop.DRAIN)
 
-    def _begin(self) -> StopSwitch:
+    @contextmanager
+    def _one_run(self) -> Iterator[StopSwitch]:
         if not self._handlers:
             raise RuntimeError('the worker has no handlers; register some with @worker.task("...")')
         if self._switch is not None:
             raise RuntimeError("the worker runs already")
         self._switch = StopSwitch()
-        return self._switch
+        try:
+            yield self._switch
+        finally:
+            self._switch = self._run = None
 
     async def _main(self, switch: StopSwitch, blocking: TaskQueue, *, patient: bool) -> Ending:
         switch.attach()
         async with self._outside.open_async() as queue:
-            self._run = Run(
+            parts = Parts(
                 plan=self._plan,
                 worker_id=new_worker_id(),
                 handlers=self._handlers,
@@ -186,6 +190,7 @@ class Worker:
                 blocking=blocking,
                 switch=switch,
             )
+            self._run = Run(parts)
             return await self._run.main(patient=patient)
 
     def _held(self) -> Sequence[LeaseRef]:
