@@ -2,6 +2,8 @@
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Most tests wait for processes and databases, so more run at once than there are cores.
+PARALLEL := -n 3 --dist worksteal
 GENERATED := src/adapters/grpc/generated
 PROTOS := leaseq/v1/queue.proto leaseq/v1/admin.proto
 
@@ -34,7 +36,7 @@ type: $(STAMP) ## Check types
 	$(BIN)/mypy
 
 test: $(STAMP) ## Run all tests, on a real PostgreSQL; ARGS="-k lease" chooses
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 test-unit: $(STAMP) ## Run the unit tests: no I/O, seconds in all
 	$(BIN)/python -m pytest tests/unit $(ARGS)

@@ -1,4 +1,4 @@
-"""For people who add a storage: conformance suites and builders. Needs pytest, pytest-asyncio."""
+"""For people who add a storage: the suites and builders. Needs pytest and pytest-asyncio."""
 
 import pytest
 
