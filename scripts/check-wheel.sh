@@ -19,6 +19,5 @@ venv/bin/leaseq --help >/dev/null
 venv/bin/python -c 'import leaseq'
 
 echo "the install with every extra"
-# leaseq.testing is for people who have pytest.
-$pip install "$wheel[server]" pytest
+$pip install "$wheel[server,testing]"
 venv/bin/python "$repository/scripts/import_everything.py" "$repository"
