@@ -35,7 +35,8 @@ _HOST_AND_PORT: Final = re.compile(
 _OUR_PARAMETERS: Final = frozenset({"pooler", "schema"})
 _SECRET_PARAMETER: Final = re.compile(r"(?i)\b((?:ssl)?password\s*=\s*)(?:'[^']*'|[^&\s]*)")
 # The scheme is possessive: given back, it would pass for a user's name.
-_USER_INFO: Final = re.compile(r"(?s)^(?P<scheme>[\w+.-]+://)?+(?P<user>[^:@/]*):.*@")
+# Python 3.11.2 reads a possessive quantifier of a group wrongly, so the scheme is looked for ahead.
+_USER_INFO: Final = re.compile(r"(?s)^(?P<scheme>[\w+.-]+://|(?![\w+.-]+://))(?P<user>[^:@/]*):.*@")
 
 
 Pooler = Literal["none", "transaction"]
