@@ -5,7 +5,7 @@ Nothing is started before the first test that asks for `postgres_url`, and no te
 when there is no server: it fails, and says why each way of finding one is closed.
 """
 
-from __future__ import annotations
+from __future__ import gc
 
 import secrets
 import time
@@ -72,6 +72,8 @@ def postgres_schema(postgres_url: str) -> Iterator[str]:
 def assert_no_connection_is_left(connection: psycopg.Connection) -> None:
     """Wait a moment for connections of leaseq to this database to end, and fail if they do not."""
     deadline = time.monotonic() + _LEAVE_SECONDS
+    # psycopg closes a connection that timed out while it was made only with its garbage.
+    gc.collect()
     connections = connection.execute(_CONNECTIONS_LEFT).fetchall()
     while connections and time.monotonic() < deadline:
         time.sleep(0.05)
