@@ -5,8 +5,9 @@ Nothing is started before the first test that asks for `postgres_url`, and no te
 when there is no server: it fails, and says why each way of finding one is closed.
 """
 
-from __future__ import gc
+from __future__ import annotations
 
+import gc
 import secrets
 import time
 from contextlib import contextmanager
