@@ -72,7 +72,7 @@ class QueueFixtures(StorageFixtures):
     async def services(self, storage: Storage, time: Time) -> AsyncIterator[Services]:
         """Return what one process offers on `storage`, with known ids and luck."""
         assert isinstance(time, ManualTime), "with another `time` supply `queue` and the others"
-        async with _serving(storage, CountingIds(), time.clock, time.wake_up) as services:
+        async with serving(storage, CountingIds(), time.clock, time.wake_up) as services:
             yield services
 
     @pytest_asyncio.fixture
@@ -81,7 +81,7 @@ class QueueFixtures(StorageFixtures):
         if not isinstance(time, ManualTime):
             pytest.skip("only with manual time is there a second process")
         ids = CountingIds(after=1_000_000)
-        async with _serving(storage, ids, time.clock, ManualWakeUp(time.clock)) as services:
+        async with serving(storage, ids, time.clock, ManualWakeUp(time.clock)) as services:
             yield services
 
     @pytest.fixture
@@ -111,9 +111,10 @@ async def _open_memory() -> AsyncIterator[Storage]:
 
 
 @asynccontextmanager
-async def _serving(
+async def serving(
     storage: Storage, ids: Ids, clock: Clock, wake_up: WakeUp
 ) -> AsyncIterator[Services]:
+    """Offer what one process offers on `storage`, with luck that is always the same."""
     tasks, jitter = storage.tasks, FixedJitter()
     service = QueueService(tasks=tasks, clock=clock, ids=ids, jitter=jitter, wake_up=wake_up)
     services = Services(
