@@ -43,7 +43,8 @@ def postgres_in_docker() -> Iterator[PostgresServer]:
         images.append(testcontainers_config.ryuk_image)
     if refusal := _why_not(images):
         raise PostgresUnavailableError(refusal)
-    command = ["postgres", *(f"-c{name}={value}" for name, value in SERVER_SETTINGS.items())]
+    # The image's entrypoint puts the server's name before arguments that begin with a dash.
+    command = [f"-c{name}={value}" for name, value in SERVER_SETTINGS.items()]
     container = PostgresContainer(IMAGE, driver=None).with_command(command)
     try:
         with container:

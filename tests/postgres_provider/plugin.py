@@ -95,7 +95,11 @@ def _database_on(server_url: str) -> Iterator[str]:
     name = f"leaseq_test_{secrets.token_hex(4)}"
     with psycopg.connect(server_url, autocommit=True) as connection:
         try:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'").format(
+                    sql.Identifier(name)
+                )
+            )
         except psycopg.errors.InsufficientPrivilege:
             yield server_url
             return
