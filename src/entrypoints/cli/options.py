@@ -63,7 +63,7 @@ Server = Annotated[
         "--server",
         envvar="LEASEQ_SERVER",
         metavar="HOST:PORT",
-        help="The server to talk to; or the URL of a storage, to use it without a server.",
+        help="The server to talk to; or the URL of a storage, to use it without one.",
         callback=_as_url,
         show_default=True,
     ),
