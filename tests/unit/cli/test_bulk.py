@@ -151,15 +151,16 @@ def test_more_than_one_call_takes_are_all_done(run: Run, connection: Connection)
     assert queue["depths"] == {"cancelled": {"count": 2001, "exact": True}}
 
 
+@pytest.mark.parametrize("trouble", [StorageUnavailableError("gone"), KeyboardInterrupt()])
 def test_what_was_done_is_told_when_the_rest_cannot_be(
-    connection: Connection, capsys: pytest.CaptureFixture[str]
+    trouble: BaseException, connection: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers: Iterator[list[TaskQueueError | None]] = iter([[None] * 500])
 
     def act(_: Sequence[str]) -> list[TaskQueueError | None]:
         for answer in answers:
             return answer
-        raise StorageUnavailableError("gone")
+        raise trouble
 
     choice = choose(
         [str(number) for number in range(700)],
@@ -173,7 +174,7 @@ def test_what_was_done_is_told_when_the_rest_cannot_be(
         default_statuses=(),
     )
 
-    with pytest.raises(StorageUnavailableError):
+    with pytest.raises(type(trouble)):
         Bulk(verb="requeue", done="requeued", act=act, yes=True).carry_out(choice, connection.admin)
 
     assert capsys.readouterr().out == "requeued 500 of 700 tasks\n"
