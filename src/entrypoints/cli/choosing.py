@@ -25,22 +25,41 @@ class Wanted:
         return self.error in (task.last_error or "")
 
 
-def wanted(
-    *,
-    queue: str,
-    type_: str,
-    key: str,
-    statuses: Sequence[str],
-    error: str = "",
-) -> Wanted:
-    """Return what the options of a command ask for."""
-    where = TaskFilter(
-        queue=queue,
-        type=type_,
-        statuses=tuple(Status(text) for text in statuses),
-        idempotency_key=key,
-    )
-    return Wanted(where=where, error=error)
+@attrs.frozen(kw_only=True)
+class Filters:
+    """The options of a command by which tasks are chosen; empty: not given."""
+
+    queue: str
+    type: str
+    statuses: Sequence[str] | None
+    key: str
+    error: str
+
+    def wanted(self, *, otherwise: Sequence[Status] = ()) -> Wanted:
+        """
+        Return what they ask for.
+
+        Args:
+            otherwise: the statuses where none is given; empty: all.
+        """
+        where = TaskFilter(
+            queue=self.queue,
+            type=self.type,
+            statuses=tuple(Status(text) for text in self.statuses or otherwise),
+            idempotency_key=self.key,
+        )
+        return Wanted(where=where, error=self.error)
+
+    def first_given(self) -> str | None:
+        """Return the name of an option that was given, or None."""
+        options = {
+            "--queue": self.queue,
+            "--type": self.type,
+            "--status": self.statuses,
+            "--key": self.key,
+            "--error": self.error,
+        }
+        return next((option for option, value in options.items() if value), None)
 
 
 @attrs.frozen(kw_only=True)
@@ -53,55 +72,36 @@ class Choice:
     wanted: Wanted
 
 
-def choose(  # noqa: PLR0913  one for each option
+def choose(
     task_ids: Sequence[str] | None,
+    filters: Filters,
     *,
     everything: bool,
     dry_run: bool,
-    queue: str,
-    type_: str,
-    key: str,
-    statuses: Sequence[str] | None,
-    error: str,
-    default_statuses: Sequence[Status],
+    otherwise: Sequence[Status],
 ) -> Choice:
     """
     Return the choice that the options of a command make.
 
     Args:
-        default_statuses: what `--all` covers without `--status`; empty: it must be said.
+        otherwise: the statuses that `--all` covers without `--status`; empty: it must be said.
 
     Raises:
-        typer.BadParameter: they do not go together.
+        typer.BadParameter: the options do not go together.
     """
-    narrowing = {
-        "--queue": queue,
-        "--type": type_,
-        "--key": key,
-        "--status": statuses,
-        "--error": error,
-        "--dry-run": dry_run,
-    }
     if everything:
         if task_ids:
             raise typer.BadParameter("give ids, or --all, not both", param_hint="--all")
-        if not queue:
+        if not filters.queue:
             raise typer.BadParameter("is needed with --all", param_hint="--queue")
-        if not (statuses or default_statuses):
+        if not (filters.statuses or otherwise):
             raise typer.BadParameter("is needed with --all", param_hint="--status")
     else:
         if not task_ids:
             raise typer.BadParameter("give ids, or --all with --queue", param_hint="ID...")
-        for option, value in narrowing.items():
-            if value:
-                raise typer.BadParameter("goes with --all, not with ids", param_hint=option)
+        stray = filters.first_given() or ("--dry-run" if dry_run else None)
+        if stray:
+            raise typer.BadParameter("goes with --all, not with ids", param_hint=stray)
     return Choice(
-        ids=tuple(dict.fromkeys(task_ids or ())),
-        wanted=wanted(
-            queue=queue,
-            type_=type_,
-            key=key,
-            statuses=statuses or default_statuses,
-            error=error,
-        ),
+        ids=tuple(dict.fromkeys(task_ids or ())), wanted=filters.wanted(otherwise=otherwise)
     )

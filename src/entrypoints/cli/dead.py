@@ -6,7 +6,7 @@ import typer
 
 from ..connection import run_blocking
 from .bulk import Bulk
-from .choosing import choose, wanted
+from .choosing import Filters, choose
 from .connecting import connected
 from .listing import print_tasks, stretch
 from .options import (
@@ -50,9 +50,9 @@ def list_dead(  # noqa: PLR0913  one for each option
 ) -> None:
     """List tasks that were given up, newest first."""
     part = stretch(limit=limit, cursor=cursor, everything=everything)
-    such = wanted(queue=queue, type_=type_, key=key, statuses=statuses or GIVEN_UP, error=error)
+    filters = Filters(queue=queue, type=type_, statuses=statuses, key=key, error=error)
     with connected(server) as connection:
-        print_tasks(connection.admin, such, part, as_json=as_json)
+        print_tasks(connection.admin, filters.wanted(otherwise=GIVEN_UP), part, as_json=as_json)
 
 
 app.command("show")(show)
@@ -74,17 +74,8 @@ def requeue(  # noqa: PLR0913  one for each option
     as_json: AsJson = False,
 ) -> None:
     """Start tasks that were given up anew, with all their attempts."""
-    choice = choose(
-        task_ids,
-        everything=everything,
-        dry_run=dry_run,
-        queue=queue,
-        type_=type_,
-        key=key,
-        statuses=statuses,
-        error=error,
-        default_statuses=GIVEN_UP,
-    )
+    filters = Filters(queue=queue, type=type_, statuses=statuses, key=key, error=error)
+    choice = choose(task_ids, filters, everything=everything, dry_run=dry_run, otherwise=GIVEN_UP)
     with connected(server) as connection:
         Bulk(
             verb="requeue",
@@ -116,17 +107,8 @@ def delete(  # noqa: PLR0913  one for each option
 
     By its id any task goes that has ended.
     """
-    choice = choose(
-        task_ids,
-        everything=everything,
-        dry_run=dry_run,
-        queue=queue,
-        type_=type_,
-        key=key,
-        statuses=statuses,
-        error=error,
-        default_statuses=GIVEN_UP,
-    )
+    filters = Filters(queue=queue, type=type_, statuses=statuses, key=key, error=error)
+    choice = choose(task_ids, filters, everything=everything, dry_run=dry_run, otherwise=GIVEN_UP)
     with connected(server) as connection:
         Bulk(
             verb="delete",

@@ -8,7 +8,7 @@ import typer
 
 from ..connection import run_blocking
 from .bulk import Bulk
-from .choosing import choose, wanted
+from .choosing import Filters, choose
 from .connecting import connected
 from .listing import print_tasks, stretch
 from .options import (
@@ -55,9 +55,9 @@ def list_tasks(  # noqa: PLR0913  one for each option
 ) -> None:
     """List tasks, newest first."""
     part = stretch(limit=limit, cursor=cursor, everything=everything)
-    such = wanted(queue=queue, type_=type_, key=key, statuses=statuses or (), error=error)
+    filters = Filters(queue=queue, type=type_, statuses=statuses, key=key, error=error)
     with connected(server) as connection:
-        print_tasks(connection.admin, such, part, as_json=as_json)
+        print_tasks(connection.admin, filters.wanted(), part, as_json=as_json)
 
 
 @app.command()
@@ -91,17 +91,8 @@ def cancel(  # noqa: PLR0913  one for each option
 
     A leased task is asked to stop: its worker learns it by its next heartbeat.
     """
-    choice = choose(
-        task_ids,
-        everything=everything,
-        dry_run=dry_run,
-        queue=queue,
-        type_=type_,
-        key=key,
-        statuses=statuses,
-        error=error,
-        default_statuses=NOT_ENDED,
-    )
+    filters = Filters(queue=queue, type=type_, statuses=statuses, key=key, error=error)
+    choice = choose(task_ids, filters, everything=everything, dry_run=dry_run, otherwise=NOT_ENDED)
     with connected(server) as connection:
         Bulk(
             verb="cancel",
@@ -133,17 +124,8 @@ def requeue(  # noqa: PLR0913  one for each option
 
     With --all, --status has to say which of them.
     """
-    choice = choose(
-        task_ids,
-        everything=everything,
-        dry_run=dry_run,
-        queue=queue,
-        type_=type_,
-        key=key,
-        statuses=statuses,
-        error=error,
-        default_statuses=(),
-    )
+    filters = Filters(queue=queue, type=type_, statuses=statuses, key=key, error=error)
+    choice = choose(task_ids, filters, everything=everything, dry_run=dry_run, otherwise=())
     with connected(server) as connection:
         Bulk(
             verb="requeue",

@@ -6,10 +6,10 @@ import pytest
 
 from cli_runs import Ran, Run, enqueue, give_up, lease, one_of_each, status_of
 from leaseq.domain.errors import StorageUnavailableError, TaskQueueError
-from leaseq.domain.requests import NewTask
+from leaseq.domain.requests import NewTask, TaskFilter
 from leaseq.domain.task import Status
 from leaseq.entrypoints.cli.bulk import Bulk
-from leaseq.entrypoints.cli.choosing import choose
+from leaseq.entrypoints.cli.choosing import Choice, Wanted
 from leaseq.entrypoints.connection import Connection, run_blocking
 
 
@@ -162,16 +162,8 @@ def test_what_was_done_is_told_when_the_rest_cannot_be(
             return answer
         raise trouble
 
-    choice = choose(
-        [str(number) for number in range(700)],
-        everything=False,
-        dry_run=False,
-        queue="",
-        type_="",
-        key="",
-        statuses=None,
-        error="",
-        default_statuses=(),
+    choice = Choice(
+        ids=tuple(str(number) for number in range(700)), wanted=Wanted(where=TaskFilter())
     )
 
     with pytest.raises(type(trouble)):
