@@ -108,7 +108,7 @@ ListAll = Annotated[bool, typer.Option("--all", help="List all, however many the
 
 TaskIds = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ID...]", help="Ids of tasks; or none, and --all."),
+    typer.Argument(metavar="ID", help="Ids of tasks; or none, and --all."),
 ]
 All = Annotated[
     bool, typer.Option("--all", help="All tasks of --queue that the other options name.")
