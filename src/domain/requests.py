@@ -153,7 +153,7 @@ class PageRequest:
     """1 to 1000."""
 
     cursor: str = ""
-    """What the page before said; empty: the first page."""
+    """What the page before said, or a task's id: begins after it. Empty: the first page."""
 
     with_payload: bool = False
     """Also read payloads and results. A page then ends early at 3 MiB."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal, TypeVar
@@ -77,6 +77,21 @@ def environment(env: Mapping[str, str]) -> Source:
         if name.startswith(_PREFIX) and value
     }
     return Source(values=given, spell=lambda name: _PREFIX + name.replace("-", "_").upper())
+
+
+def unknown_variables(env: Mapping[str, str]) -> list[tuple[str, str]]:
+    """
+    Return the `LEASEQ_*` variables of `env` that nothing reads, each with the nearest known one.
+
+    Passes over empty ones, and over `LEASEQ_TEST_*`, which belong to tests.
+    """
+    known = {_PREFIX + name.upper() for name in _known_names()}
+    strangers = sorted(
+        name
+        for name, value in env.items()
+        if value and name.startswith(_PREFIX) and not name.startswith(f"{_PREFIX}TEST_")
+    )
+    return [(name, _nearest(name, known)) for name in strangers if name not in known]
 
 
 def process_environment() -> Mapping[str, str]:
@@ -159,6 +174,19 @@ class ServerSettings:
                 " say --insecure (LEASEQ_INSECURE=1) if the network is yours alone",
             )
         return settings
+
+
+def _known_names() -> set[str]:
+    settings = {field.name for field in attrs.fields(ServerSettings)}
+    # The first two belong to the storage, the third to the commands that are clients.
+    return settings | {"schema", "pooler", "server"}
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    # Only who misspelt something should pay for the import.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    return get_close_matches(name, sorted(known), n=1, cutoff=0)[0]
 
 
 def storage_settings(*sources: Source) -> StorageUrl:

@@ -111,6 +111,36 @@ def test_many_tasks_are_asked_about(
     assert "Traceback" not in ended[1]
 
 
+def test_a_long_command_counts_on_its_way(url: str, tmp_path: Path) -> None:
+    with open_blocking(url) as connection:
+        for _ in range(2):
+            give_up(connection, 1000, queue="q")
+
+    command = ("dead", "delete", "--all", "--queue", "q", "--yes", "--server", url)
+    with on_terminal(*command, cwd=tmp_path) as terminal:
+        code, shown = terminal.ended()
+
+    assert code == 0
+    assert "looked at 2000 tasks" in shown
+    assert "deleted 2000 of 2000 tasks" in shown
+    assert shown.endswith("deleted 2000 tasks\r\n")
+
+
+def test_a_list_by_error_counts_until_it_finds(url: str, tmp_path: Path) -> None:
+    with open_blocking(url) as connection:
+        [rare] = give_up(connection, message="rare")
+        for _ in range(2):
+            give_up(connection, 1000)
+
+    command = ("dead", "list", "--error", "rare", "--server", url)
+    with on_terminal(*command, cwd=tmp_path) as terminal:
+        code, shown = terminal.ended()
+
+    assert code == 0
+    assert "looked at 2001 tasks" in shown
+    assert rare in shown
+
+
 def test_ctrl_c_ends_a_command_without_noise(url: str, tmp_path: Path) -> None:
     with open_blocking(url) as connection:
         give_up(connection, 21, queue="q")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
 import typer
 
 from ...domain.errors import TaskQueueError
+from ...domain.ports import TaskAdmin
+from .choosing import Choice
+from .listing import all_ids
+from .progress import ProgressLine
 from .terminal import note, say
 
 ASK_ABOVE: Final = 20
@@ -19,6 +23,15 @@ ASK_ABOVE: Final = 20
 _BATCH: Final = 500
 
 Act = Callable[[Sequence[str]], list[TaskQueueError | None]]
+
+
+@attrs.define
+class _Tally:
+    """What became of the tasks so far."""
+
+    matched: int
+    done: int = 0
+    refused: list[tuple[str, TaskQueueError]] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)
@@ -36,20 +49,28 @@ class Bulk:
     yes: bool = False
     as_json: bool = False
 
-    def carry_out(self, ids: Sequence[str]) -> None:
+    def carry_out(self, choice: Choice, admin: TaskAdmin) -> None:
         """
-        Do it to the tasks with these ids, or say what would be done.
+        Do it to the tasks that were chosen, or say how many they are.
+
+        What was done is told also where it ends early.
 
         Raises:
+            TaskQueueError: a call failed; tasks of its batch may have been changed.
             typer.Exit: with 1, after some tasks were refused.
             typer.BadParameter: nobody is there to say yes.
         """
-        refused: list[tuple[str, TaskQueueError]] = []
+        ids = choice.ids or all_ids(admin, choice.wanted)
+        tally = _Tally(len(ids))
         if not self.dry_run:
             self._confirm(len(ids))
-            refused = list(self._refusals(ids))
-        self._report(len(ids), refused)
-        if refused:
+            try:
+                self._act_on(ids, tally)
+            except (TaskQueueError, KeyboardInterrupt):
+                self._report(tally, cut_short=True)
+                raise
+        self._report(tally, cut_short=False)
+        if tally.refused:
             raise typer.Exit(1)
 
     def _confirm(self, count: int) -> None:
@@ -60,27 +81,36 @@ class Bulk:
             raise typer.BadParameter(why, param_hint="--yes")
         typer.confirm(f"{self.verb} {_tasks(count)}?", abort=True, err=True)
 
-    def _refusals(self, ids: Sequence[str]) -> Iterator[tuple[str, TaskQueueError]]:
-        for start in range(0, len(ids), _BATCH):
-            batch = ids[start : start + _BATCH]
-            for task_id, outcome in zip(batch, self.act(batch), strict=True):
-                if outcome is not None:
-                    yield task_id, outcome
-            if len(ids) > _BATCH and sys.stderr.isatty():
-                note(f"{self.done} {start + len(batch)} of {len(ids)}")
+    def _act_on(self, ids: Sequence[str], tally: _Tally) -> None:
+        with ProgressLine(self.done, total=len(ids)) as line:
+            for start in range(0, len(ids), _BATCH):
+                batch = ids[start : start + _BATCH]
+                outcomes = self.act(batch)
+                refused = [
+                    (task_id, outcome)
+                    for task_id, outcome in zip(batch, outcomes, strict=True)
+                    if outcome is not None
+                ]
+                tally.refused += refused
+                tally.done += len(batch) - len(refused)
+                line.advance(len(batch))
 
-    def _report(self, count: int, refused: Sequence[tuple[str, TaskQueueError]]) -> None:
-        done = 0 if self.dry_run else count - len(refused)
+    def _report(self, tally: _Tally, *, cut_short: bool) -> None:
         if self.as_json:
-            documents = [
+            refused = [
                 {"id": task_id, "error": type(error).__name__, "message": str(error)}
-                for task_id, error in refused
+                for task_id, error in tally.refused
             ]
-            say(json.dumps({"matched": count, "done": done, "refused": documents}))
+            say(json.dumps({"matched": tally.matched, "done": tally.done, "refused": refused}))
             return
-        for _, error in refused:
+        for _, error in tally.refused:
             note(str(error))
-        say(f"would {self.verb} {_tasks(count)}" if self.dry_run else f"{self.done} {_tasks(done)}")
+        if self.dry_run:
+            say(f"would {self.verb} {_tasks(tally.matched)}")
+        elif cut_short:
+            say(f"{self.done} {tally.done} of {_tasks(tally.matched)}")
+        else:
+            say(f"{self.done} {_tasks(tally.done)}")
 
 
 def _tasks(count: int) -> str:

@@ -2,63 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Final
-
 import typer
 
-from ...domain.ports import TaskAdmin
-from ...domain.requests import TaskFilter
-from ...domain.task import Status
 from ..connection import run_blocking
 from .bulk import Bulk
+from .choosing import Filters, choose
 from .connecting import connected
-from .listing import all_ids, print_tasks
-from .options import DEFAULT_SERVER, AsJson, Cursor, Limit, Queue, Server, Type, Yes
+from .listing import print_tasks, stretch
+from .options import (
+    DEFAULT_SERVER,
+    GIVEN_UP,
+    All,
+    AsJson,
+    Cursor,
+    DryRun,
+    ErrorText,
+    Key,
+    Limit,
+    ListAll,
+    Queue,
+    Server,
+    StatusOfDead,
+    TaskIds,
+    Type,
+    Yes,
+)
 from .tasks import show
 
-app = typer.Typer(help="See and handle tasks that were given up.", no_args_is_help=True)
-app.command("show")(show)
-
-_GIVEN_UP: Final = (Status.FAILED, Status.DEAD)
-
-_Ids = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID...]", help="Ids of tasks; or --all.")
-]
-_All = Annotated[bool, typer.Option("--all", help="All that were given up in --queue.")]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say how many.")]
+app = typer.Typer(
+    help="See and handle dead letters: tasks that were given up.", no_args_is_help=True
+)
 
 
 @app.command("list")
-def list_dead(
+def list_dead(  # noqa: PLR0913  one for each option
     *,
     queue: Queue = "",
     type_: Type = "",
-    limit: Limit = 50,
+    statuses: StatusOfDead = None,
+    key: Key = "",
+    error: ErrorText = "",
+    limit: Limit = None,
     cursor: Cursor = "",
+    everything: ListAll = False,
     server: Server = DEFAULT_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """List tasks that were given up, newest first."""
-    wanted = TaskFilter(queue=queue, type=type_, statuses=_GIVEN_UP)
+    part = stretch(limit=limit, cursor=cursor, everything=everything)
+    filters = Filters(queue=queue, type=type_, statuses=statuses, key=key, error=error)
     with connected(server) as connection:
-        print_tasks(connection.admin, wanted, limit=limit, cursor=cursor, as_json=as_json)
+        print_tasks(connection.admin, filters.wanted(otherwise=GIVEN_UP), part, as_json=as_json)
+
+
+app.command("show")(show)
 
 
 @app.command()
-def requeue(
-    task_ids: _Ids = None,
+def requeue(  # noqa: PLR0913  one for each option
+    task_ids: TaskIds = None,
     *,
-    everything: _All = False,
+    everything: All = False,
     queue: Queue = "",
     type_: Type = "",
-    dry_run: _DryRun = False,
+    statuses: StatusOfDead = None,
+    key: Key = "",
+    error: ErrorText = "",
+    dry_run: DryRun = False,
     yes: Yes = False,
     server: Server = DEFAULT_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Start tasks that were given up anew, with all their attempts."""
-    _check(task_ids, everything=everything, queue=queue, type_=type_)
+    filters = Filters(queue=queue, type=type_, statuses=statuses, key=key, error=error)
+    choice = choose(task_ids, filters, everything=everything, dry_run=dry_run, otherwise=GIVEN_UP)
     with connected(server) as connection:
         Bulk(
             verb="requeue",
@@ -67,23 +84,31 @@ def requeue(
             dry_run=dry_run,
             yes=yes,
             as_json=as_json,
-        ).carry_out(task_ids or _given_up(connection.admin, queue, type_))
+        ).carry_out(choice, connection.admin)
 
 
 @app.command()
-def delete(
-    task_ids: _Ids = None,
+def delete(  # noqa: PLR0913  one for each option
+    task_ids: TaskIds = None,
     *,
-    everything: _All = False,
+    everything: All = False,
     queue: Queue = "",
     type_: Type = "",
-    dry_run: _DryRun = False,
+    statuses: StatusOfDead = None,
+    key: Key = "",
+    error: ErrorText = "",
+    dry_run: DryRun = False,
     yes: Yes = False,
     server: Server = DEFAULT_SERVER,
     as_json: AsJson = False,
 ) -> None:
-    """Remove tasks that were given up, and free their keys."""
-    _check(task_ids, everything=everything, queue=queue, type_=type_)
+    """
+    Remove tasks that were given up, and free their keys.
+
+    By its id any task goes that has ended.
+    """
+    filters = Filters(queue=queue, type=type_, statuses=statuses, key=key, error=error)
+    choice = choose(task_ids, filters, everything=everything, dry_run=dry_run, otherwise=GIVEN_UP)
     with connected(server) as connection:
         Bulk(
             verb="delete",
@@ -92,21 +117,4 @@ def delete(
             dry_run=dry_run,
             yes=yes,
             as_json=as_json,
-        ).carry_out(task_ids or _given_up(connection.admin, queue, type_))
-
-
-def _check(task_ids: Sequence[str] | None, *, everything: bool, queue: str, type_: str) -> None:
-    if everything and task_ids:
-        raise typer.BadParameter("give ids, or --all, not both", param_hint="--all")
-    if not everything and not task_ids:
-        raise typer.BadParameter("give ids, or --all with --queue", param_hint="ID...")
-    if everything and not queue:
-        raise typer.BadParameter("is needed with --all", param_hint="--queue")
-    if task_ids and (queue or type_):
-        raise typer.BadParameter(
-            "goes with --all, not with ids", param_hint="--queue" if queue else "--type"
-        )
-
-
-def _given_up(admin: TaskAdmin, queue: str, type_: str) -> list[str]:
-    return all_ids(admin, TaskFilter(queue=queue, type=type_, statuses=_GIVEN_UP))
+        ).carry_out(choice, connection.admin)

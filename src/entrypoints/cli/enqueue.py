@@ -30,35 +30,68 @@ def _as_moment(text: str) -> datetime:
 
 _Delay = Annotated[
     timedelta | None,
-    typer.Option("--delay", parser=as_duration, metavar="DURATION", help="Due after this time."),
+    typer.Option(
+        "--delay", parser=as_duration, metavar="DURATION", help="How long to wait before it is due."
+    ),
 ]
 _RunAfter = Annotated[
     datetime | None,
-    typer.Option("--run-after", parser=_as_moment, metavar="TIME", help="Due from this time on."),
+    typer.Option(
+        "--run-after",
+        parser=_as_moment,
+        metavar="TIME",
+        help="When it becomes due; not with --delay.",
+    ),
 ]
 _RetryBase = Annotated[
     timedelta | None,
     typer.Option(
-        "--retry-base", parser=as_duration, metavar="DURATION", help="Half the first wait."
+        "--retry-base",
+        parser=as_duration,
+        metavar="DURATION",
+        help="The wait after a failure is this doubled by each attempt so far.  [default: 2s]",
     ),
 ]
 _RetryCap = Annotated[
     timedelta | None,
-    typer.Option("--retry-cap", parser=as_duration, metavar="DURATION", help="Longest wait."),
+    typer.Option(
+        "--retry-cap",
+        parser=as_duration,
+        metavar="DURATION",
+        help="That wait grows no longer than this.  [default: 1h]",
+    ),
 ]
 _Payload = Annotated[
     str,
     typer.Argument(
-        metavar="PAYLOAD", show_default=False, help="A JSON object, @FILE, or - for the input."
+        metavar="PAYLOAD",
+        show_default=False,
+        help="A JSON object, @FILE, or - to read it from the input.  [default: {}]",
     ),
 ]
-_Type = Annotated[str, typer.Option("--type", metavar="TYPE", help="Chooses the handler.")]
-_Queue = Annotated[str, typer.Option("--queue", metavar="QUEUE", help="Where it waits.")]
-_Priority = Annotated[int, typer.Option("--priority", help="0 to 255; higher is leased first.")]
-_Key = Annotated[
-    str, typer.Option("--key", metavar="KEY", help="Idempotency key: stored at most once.")
+_Type = Annotated[
+    str, typer.Option("--type", metavar="TYPE", help="The name that chooses the handler.")
 ]
-_MaxAttempts = Annotated[int | None, typer.Option("--max-attempts", help="1 to 1000.")]
+_Queue = Annotated[
+    str, typer.Option("--queue", metavar="QUEUE", help="The queue in which it waits.")
+]
+_Priority = Annotated[
+    int, typer.Option("--priority", metavar="NUMBER", help="0 to 255; higher is leased first.")
+]
+_Key = Annotated[
+    str,
+    typer.Option(
+        "--key", metavar="KEY", help="Idempotency key: in its queue it is stored at most once."
+    ),
+]
+_MaxAttempts = Annotated[
+    int | None,
+    typer.Option(
+        "--max-attempts",
+        metavar="NUMBER",
+        help="Attempts before it is given up, 1 to 1000.  [default: 10]",
+    ),
+]
 _AllowDifferent = Annotated[
     bool,
     typer.Option(

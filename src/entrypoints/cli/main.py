@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from ...domain.errors import TaskQueueError
-from ..settings import InvalidSettingError, hush_grpc_core
+from ..settings import InvalidSettingError, hush_grpc_core, process_environment, unknown_variables
 from . import dead, queues, tasks
 from .demo import demo
 from .enqueue import enqueue
@@ -79,6 +79,8 @@ def _root(
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    for name, nearest in unknown_variables(process_environment()):
+        note(f"warning: nothing reads {name}; did you mean {nearest}?")
 
 
 def main() -> None:

@@ -67,12 +67,6 @@ def task_json(task: TaskView, **more: object) -> str:
     return "{" + ", ".join(f"{json.dumps(name)}: {text}" for name, text in texts.items()) + "}"
 
 
-def tasks_json(tasks: Sequence[TaskView], *, next_cursor: str) -> str:
-    """Return a list of tasks as a JSON object."""
-    listed = ", ".join(task_json(task) for task in tasks)
-    return f'{{"tasks": [{listed}], "next_cursor": {json.dumps(next_cursor)}}}'
-
-
 def queue_row(queue: QueueView) -> Sequence[str]:
     """Return a queue under `QUEUE_COLUMNS`."""
     return (

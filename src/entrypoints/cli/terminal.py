@@ -37,18 +37,25 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def put(text: str) -> None:
+    """Print a part of a line of results, as it is."""
+    sys.stdout.write(text)
+
+
 def note(text: str) -> None:
     """Print one line beside the results; what has several is joined."""
     sys.stderr.write(f"leaseq: {printable(' '.join(text.split()))}\n")
     sys.stderr.flush()
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of text under `columns`."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, header: bool = True
+) -> None:
+    """Print rows of text under `columns`; a table on a terminal always has its header."""
     if on_terminal():
         _print_rich(columns, rows)
         return
-    for row in [columns, *rows]:
+    for row in [columns, *rows] if header else rows:
         say("\t".join(printable(cell) for cell in row))
 
 

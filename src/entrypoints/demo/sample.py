@@ -18,7 +18,7 @@ from ..worker.worker import Worker
 
 QUEUE: Final = "demo"
 SERVER: Final = "LEASEQ_SERVER"
-PARENT: Final = "LEASEQ_DEMO_PROCESS"
+PARENT: Final = "_LEASEQ_DEMO_PROCESS"
 """The environment variables by which the demo tells its workers where it is."""
 
 _environment = process_environment()

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from cli_commands import commands
 from cli_runs import Run
+from leaseq.entrypoints.settings import unknown_variables
 
 
 @pytest.mark.parametrize(
@@ -27,6 +30,15 @@ from cli_runs import Run
         (["dead", "requeue", "--all", "--queue", "q", "some-id"], "--all"),
         (["dead", "requeue", "--queue", "q", "some-id"], "--queue"),
         (["dead", "delete", "--type", "t", "some-id"], "--type"),
+        (["dead", "delete", "--error", "x", "some-id"], "--error"),
+        (["dead", "delete", "--dry-run", "some-id"], "--dry-run"),
+        (["dead", "list", "--status", "succeeded"], "--status"),
+        (["dead", "list", "--all", "--limit", "5"], "--limit"),
+        (["tasks", "cancel"], "ID..."),
+        (["tasks", "cancel", "--all", "--queue", "q", "--status", "dead"], "--status"),
+        (["tasks", "requeue", "--all", "--queue", "q"], "--status"),
+        (["tasks", "requeue", "--all", "--queue", "q", "--status", "succeeded"], "--status"),
+        (["tasks", "requeue", "--key", "k", "some-id"], "--key"),
     ],
     ids=" ".join,
 )
@@ -70,6 +82,28 @@ def test_a_server_that_is_told_nonsense_does_not_start(
     assert ran.code == 2
     assert ran.err.startswith(f"leaseq: {named}: ")
     assert "hunter2" not in ran.err
+
+
+def test_an_unknown_variable_is_told_with_the_nearest_known_one(run: Run) -> None:
+    ran = run("queues", "list", env={"LEASEQ_STROAGE": "memory://x", "LEASEQ_EMPTY": ""})
+
+    assert ran.code == 0
+    assert ran.err == (
+        "leaseq: warning: nothing reads LEASEQ_STROAGE; did you mean LEASEQ_STORAGE?\n"
+    )
+
+
+def test_every_variable_that_help_names_is_known() -> None:
+    texts = [
+        f"{parameter.help} {parameter.variable}"
+        for command in commands()
+        for parameter in command.parameters
+    ]
+
+    named = set(re.findall(r"LEASEQ_[A-Z_]+", " ".join(texts)))
+
+    assert {"LEASEQ_SERVER", "LEASEQ_STORAGE", "LEASEQ_POOLER"} <= named
+    assert unknown_variables(dict.fromkeys(named, "x")) == []
 
 
 def test_a_new_file_is_migrated_once(run: Run, tmp_path: Path) -> None:

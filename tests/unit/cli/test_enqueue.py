@@ -93,6 +93,32 @@ def test_what_the_queue_refuses_is_said_in_one_line(
     assert ran.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "name",
+    ['a"; DROP TABLE tasks;--', "a'b", "a\nERROR fake", "a\x1b[2Jb", "<img src=x>", "é", "x" * 101],
+    ids=ascii,
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["enqueue", "--type"],
+        ["enqueue", "--type", "t", "--queue"],
+        ["tasks", "list", "--queue"],
+        ["dead", "list", "--type"],
+        ["dead", "delete", "--all", "--queue"],
+        ["queues", "pause"],
+        ["tasks", "cancel"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_no_name_is_refused_in_one_line(name: str, command: list[str], run: Run) -> None:
+    ran = run(*command, name)
+
+    assert ran.code == 1
+    assert ran.err.count("\n") == 1
+    assert ran.err[:-1].isprintable()
+
+
 def test_a_reused_key_is_refused(run: Run) -> None:
     run("enqueue", "--type", "t", "--key", "k", "{}")
 
