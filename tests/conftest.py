@@ -1,3 +1,3 @@
 from __future__ import annotations
 
-pytest_plugins = ["postgres_provider.plugin"]
+pytest_plugins = ["postgres_provider.plugin", "postgres_roles", "pgbouncer"]

@@ -58,14 +58,15 @@ def hang(payload: dict, ctx: leaseq.TaskContext) -> str:
 """
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql", "pgbouncer"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty storage."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'tasks.db'}"
-    url: str = request.getfixturevalue("postgres_url")
+    pooler = "none" if request.param == "postgresql" else "transaction"
+    url: str = request.getfixturevalue("postgres_url" if pooler == "none" else "pgbouncer_url")
     schema: str = request.getfixturevalue("postgres_schema")
-    return f"{url}{'&' if '?' in url else '?'}schema={quote(schema)}"
+    return f"{url}{'&' if '?' in url else '?'}schema={quote(schema)}&pooler={pooler}"
 
 
 @pytest.fixture

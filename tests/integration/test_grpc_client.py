@@ -53,7 +53,26 @@ async def test_a_server_that_is_not_there_is_an_error_that_names_it(
 ) -> None:
     target = f"127.0.0.1:{free_port()}"
     async with opens(target, timeout=NOT_LONG) as client:
-        with pytest.raises(StorageUnavailableError, match=target):
+        with pytest.raises(StorageUnavailableError, match=f"{target}.* refused"):
+            await run(client.queue.enqueue([A_TASK]))
+
+
+@both
+async def test_a_caller_with_much_time_learns_soon_that_nobody_listens(
+    opens: Opens, run: Run[Any]
+) -> None:
+    async with opens(f"127.0.0.1:{free_port()}", timeout=timedelta(minutes=5)) as client:
+        with pytest.raises(StorageUnavailableError, match=r"cannot be reached: .* refused"):
+            await run(client.queue.enqueue([A_TASK]))
+
+
+@both
+async def test_a_caller_learns_soon_that_its_server_is_gone(opens: Opens, run: Run[Any]) -> None:
+    async with memory_server() as server, opens(server.target, timeout=LONG) as client:
+        await run(client.queue.enqueue([A_TASK]))
+        await server.grpc.drain(NOT_LONG)
+
+        with pytest.raises(StorageUnavailableError, match=r"cannot be reached: .* refused"):
             await run(client.queue.enqueue([A_TASK]))
 
 

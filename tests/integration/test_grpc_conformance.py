@@ -1,57 +1,31 @@
-"""The suite for a `TaskQueue`, through a server on the loopback and both kinds of client."""
+"""The suite for a `TaskQueue`, through a server and both kinds of client, on each storage."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from datetime import timedelta
+from functools import partial
+from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
-from in_threads import AdminInThreads, QueueInThreads
-from leaseq.adapters.grpc.client import GrpcClient, open_aio_client, open_blocking_client
-from leaseq.adapters.grpc.server import GrpcServer
-from leaseq.domain.ports import TaskAdmin, TaskQueue
-from leaseq.testing import Services, TaskQueueConformance
+from grpc_doors import AioClientConformance, BlockingClientConformance
+from leaseq.adapters.sqlite import open_sqlite
+from leaseq.testing import Connect
+from postgres_fixtures import PostgresFixtures
 
 
-@pytest_asyncio.fixture
-async def target(services: Services) -> AsyncIterator[str]:
-    server = GrpcServer(queue=services.queue, admin=services.admin, undo=services.queue)
-    port = await server.start("127.0.0.1:0")
-    yield f"127.0.0.1:{port}"
-    await server.drain(timedelta(seconds=1))
+class TestAioClient(AioClientConformance):
+    pass
 
 
-class TestAioClient(TaskQueueConformance):
-    @pytest_asyncio.fixture
-    async def client(self, target: str) -> AsyncIterator[GrpcClient]:
-        async with open_aio_client(target) as client:
-            yield client
+class TestBlockingClient(BlockingClientConformance):
+    pass
 
+
+class TestAioClientOnSqlite(AioClientConformance):
     @pytest.fixture
-    def queue(self, client: GrpcClient) -> TaskQueue:
-        return client.queue
-
-    @pytest.fixture
-    def admin(self, client: GrpcClient) -> TaskAdmin:
-        return client.admin
+    def connect(self, tmp_path: Path) -> Connect:
+        return partial(open_sqlite, tmp_path / "tasks.db")
 
 
-class TestBlockingClient(TaskQueueConformance):
-    @pytest_asyncio.fixture
-    async def client(self, target: str) -> AsyncIterator[GrpcClient]:
-        with open_blocking_client(target) as client:
-            yield client
-
-    @pytest.fixture
-    def queue(self, client: GrpcClient) -> TaskQueue:
-        return QueueInThreads(client.queue)
-
-    @pytest.fixture
-    def admin(self, client: GrpcClient) -> TaskAdmin:
-        return AdminInThreads(client.admin)
-
-    @pytest.mark.skip(reason="nobody can cancel a call that blocks its thread")
-    async def test_one_that_goes_away_takes_no_task_with_it(self) -> None:  # type: ignore[override]
-        pass
+class TestAioClientOnPostgres(PostgresFixtures, AioClientConformance):
+    pass

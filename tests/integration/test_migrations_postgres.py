@@ -247,6 +247,40 @@ async def test_a_bad_dsn_is_not_repeated_in_the_error() -> None:
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("dsn", "schema"),
+    [
+        ("postgresql://me:secret@" + "a" * 70 + ".example/x", "leaseq"),
+        ("host=127.0.0.1 port=1 password='secret\ud800'", "leaseq"),
+        ("postgresql://me:secret@127.0.0.1:1/x", "secret\ud800"),
+    ],
+    ids=["a host that no name can be", "a surrogate in the DSN", "a surrogate in the schema"],
+)
+async def test_what_cannot_be_sent_is_refused_and_not_repeated(dsn: str, schema: str) -> None:
+    with pytest.raises(MigrationRefusedError, match="cannot be sent") as caught:
+        await ensure_schema(dsn, schema)
+
+    assert "secret" not in str(caught.value)
+
+
+async def test_the_encoding_of_the_dsn_does_not_limit_names(postgres_url: str) -> None:
+    with _role(postgres_url, "CREATE SCHEMA {s} AUTHORIZATION {r}", schema="zażółć") as url:
+        assert await migrate(f"{url}?client_encoding=latin1", "zażółć") == ALL
+
+
+async def test_a_table_of_versions_that_is_not_ours_is_refused(
+    postgres_url: str, postgres_schema: str
+) -> None:
+    _execute(
+        postgres_url,
+        "CREATE SCHEMA {s}; CREATE TABLE {s}.leaseq_migrations (version) AS SELECT 'one'::text",
+        postgres_schema,
+    )
+
+    with pytest.raises(MigrationRefusedError):
+        await ensure_schema(postgres_url, postgres_schema)
+
+
 def _execute(url: str, statements: LiteralString, schema: str, *, role: str = "none") -> None:
     query = sql.SQL(statements).format(s=sql.Identifier(schema), r=sql.Identifier(role))
     with psycopg.connect(url, autocommit=True) as connection:

@@ -1,36 +1,27 @@
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import time
-from contextlib import contextmanager, suppress
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-
-import psycopg
-import pytest
 
 from leaseq.adapters.postgres import open_postgres
 from leaseq.domain import lifecycle
 from leaseq.domain.ids import LeaseToken
 from leaseq.domain.storing import Change, Replaced
 from leaseq.testing import NOON, SEND, a_demand, a_lease, a_task, some_grants
+from leaseq_process import leaseq_server, run_leaseq
+from pgbouncer import pgbouncer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
-
-@pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
 async def test_tasks_live_behind_pgbouncer_on_a_single_session(
-    postgres_url: str, postgres_schema: str, tmp_path: Path
+    postgres_url: str, postgres_schema: str
 ) -> None:
     tasks = [a_task(key=f"k-{number}") for number in range(20)]
-    with pgbouncer(postgres_url, tmp_path) as url:
+    with pgbouncer(postgres_url, pool_size=1) as url:
         async with (
             open_postgres(url, schema=postgres_schema, pooler="transaction") as one,
             open_postgres(url, schema=postgres_schema, pooler="transaction") as other,
@@ -54,47 +45,53 @@ async def test_tasks_live_behind_pgbouncer_on_a_single_session(
     assert outcomes == [Replaced.DONE] * 10
 
 
-@contextmanager
-def pgbouncer(url: str, folder: Path) -> Iterator[str]:
-    """Run PgBouncer in transaction mode, with one connection to the server of `url`."""
-    parts = urlsplit(url)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    (folder / "users.txt").write_text(f'"{parts.username}" "{parts.password}"\n')
-    (folder / "pgbouncer.ini").write_text(
-        f"""
-        [databases]
-        * = host={parts.hostname} port={parts.port}
-        [pgbouncer]
-        listen_addr = 127.0.0.1
-        listen_port = {port}
-        unix_socket_dir =
-        auth_type = plain
-        auth_file = {folder}/users.txt
-        pool_mode = transaction
-        default_pool_size = 1
-        """
-    )
-    command = [str(PGBOUNCER), "-q", str(folder / "pgbouncer.ini")]
-    if os.geteuid() == 0:
-        for path in (folder, *folder.parents[:2]):
-            path.chmod(0o755)
-        command[1:1] = ["-u", "nobody"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            pooled = parts._replace(
-                netloc=f"{parts.username}:{parts.password}@127.0.0.1:{port}"
-            ).geturl()
-            _wait_for(pooled)
-            yield pooled
-        finally:
-            process.terminate()
+async def test_many_callers_share_two_sessions(pgbouncer_url: str, postgres_schema: str) -> None:
+    async with (
+        open_postgres(pgbouncer_url, schema=postgres_schema, pooler="transaction") as one,
+        open_postgres(pgbouncer_url, schema=postgres_schema, pooler="transaction") as other,
+    ):
+        added = await asyncio.gather(
+            *(
+                storage.tasks.add([a_task(key=f"k-{number}")])
+                for number in range(200)
+                for storage in (one, other)
+            )
+        )
+        claimed = await asyncio.gather(
+            *(
+                storage.tasks.claim(
+                    a_demand(grants=[a_lease(f"{number}-{index}") for index in range(5)]), now=NOON
+                )
+                for number in range(25)
+                for storage, index in ((one, 0), (other, 1))
+            )
+        )
+
+    ids = [task.id for found in claimed for task in found.tasks]
+    assert len(added) == 400
+    assert len(ids) == len(set(ids)) == 200
 
 
-def _wait_for(url: str) -> None:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        with suppress(psycopg.OperationalError), psycopg.connect(url):
-            return
-        time.sleep(0.05)
-    raise AssertionError("pgbouncer does not answer")
+def test_a_schema_is_migrated_through_pgbouncer(
+    pgbouncer_url: str, postgres_schema: str, tmp_path: Path
+) -> None:
+    storage = ("--storage", pgbouncer_url, "--schema", postgres_schema, "--json")
+
+    with ThreadPoolExecutor(4) as pool:
+        runs = list(pool.map(lambda _: run_leaseq("migrate", *storage, cwd=tmp_path), range(4)))
+
+    applied = [json.loads(run.stdout)["applied"] for run in runs]
+    assert sorted(map(bool, applied)) == [False, False, False, True]
+
+
+def test_settings_of_the_session_are_what_pgbouncer_refuses(
+    pgbouncer_url: str, postgres_schema: str, tmp_path: Path
+) -> None:
+    with leaseq_server(
+        *("--storage", pgbouncer_url, "--schema", postgres_schema, "--storage-wait", "0s"),
+        cwd=tmp_path,
+    ) as server:
+        code = server.ended()
+
+    assert code == 1
+    assert "options" in server.log

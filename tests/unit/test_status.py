@@ -12,7 +12,13 @@ from google.rpc.status_pb2 import Status
 from hypothesis import given
 
 import wire_values as wire
-from leaseq.adapters.grpc.refusals import read_refusal, read_status, write_refusal, write_status
+from leaseq.adapters.grpc.refusals import (
+    read_refusal,
+    read_status,
+    was_never_sent,
+    write_refusal,
+    write_status,
+)
 from leaseq.adapters.grpc.status import DRAINING, INTERNAL, Verdict, error_of, verdict_on
 from leaseq.domain.errors import (
     FieldViolation,
@@ -194,6 +200,35 @@ def test_the_connections_own_errors_name_the_address() -> None:
     verdict = read_status(failed, target="db:7480")
 
     assert verdict.message == ("the leaseq server at db:7480 cannot be reached: connection refused")
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "certain"),
+    [
+        (Code.UNAVAILABLE, "connections to all backends failing; last error: refused", True),
+        (Code.UNAVAILABLE, "errors resolving db:7480: not found", True),
+        (Code.UNAVAILABLE, "Socket closed", False),
+        (Code.UNAVAILABLE, "", False),
+        (Code.INTERNAL, "connections to all backends failing", False),
+    ],
+)
+def test_only_a_call_without_a_connection_was_certainly_never_sent(
+    code: grpc.StatusCode, details: str, *, certain: bool
+) -> None:
+    assert was_never_sent(Failed(status=Bare(code=code, details=details))) is certain
+
+
+def test_what_a_server_says_was_sent_to_it() -> None:
+    spoken = write_status(Verdict(code=Code.UNAVAILABLE, message="errors resolving its database"))
+
+    assert not was_never_sent(Failed(status=spoken))
+
+
+def test_of_a_failed_connection_only_the_last_reason_is_told() -> None:
+    details = "connections to all backends failing; last error: connection refused"
+    failed = Failed(status=Bare(code=Code.UNAVAILABLE, details=details))
+
+    assert read_status(failed, target="h:1").message.endswith("reached: connection refused")
 
 
 def test_details_that_are_no_message_are_passed_over() -> None:

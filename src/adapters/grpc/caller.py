@@ -17,6 +17,11 @@ from .transport import CallFailedError, Transport
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 2.0
+_LONGEST_PAUSE_UNSENT: Final = 0.2
+"""Between looks for a connection, which cost nothing."""
+
+HOPE: Final = timedelta(seconds=3)
+"""For how long a caller waits for somebody to listen at all: a server that restarts, say."""
 
 
 @attrs.frozen(kw_only=True)
@@ -32,34 +37,57 @@ class Caller:
         """
         Return the reply.
 
-        A call that a server which shuts down did not begin is made again; a
-        `repeatable` one also after any other failure that may pass. All tries and the
-        pauses between them take no longer than `within`.
+        A call that no server began, as none listened or the one that did shuts down, is
+        made again; a `repeatable` one also after any other failure that may pass. All tries
+        and the pauses between them take no longer than `within`, and no longer than
+        `HOPE` while nobody listens.
 
         Raises:
             TaskQueueError: what the server refused with.
-            StorageUnavailableError: no answer came in time.
+            StorageUnavailableError: no answer came in time, or nobody listens.
         """
         raw = request.SerializeToString()
-        deadline = self._transport.now() + within.total_seconds()
-        pause = _FIRST_PAUSE
+        tries = _Tries(deadline=self._transport.now() + within.total_seconds())
         while True:
-            left = deadline - self._transport.now()
+            left = tries.deadline - self._transport.now()
             try:
                 reply = await self._transport.call(method.path, raw, timeout=max(0.0, left))
                 return method.reply.FromString(reply)
             except CallFailedError as failed:
-                wait = pause * (1 + self._jitter.draw())
-                left = deadline - self._transport.now()
-                if left <= wait or not _may_repeat(failed.verdict, repeatable=repeatable):
+                wait = tries.pause(failed) * (1 + self._jitter.draw())
+                left = tries.end(failed, now=self._transport.now()) - self._transport.now()
+                if left <= wait or not _may_repeat(failed, repeatable=repeatable):
                     raise error_of(failed.verdict) from failed
             except DecodeError:
                 raise StorageError(f"the reply to {method.path} cannot be read") from None
             await self._transport.pause(wait)
-            pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _may_repeat(verdict: Verdict, *, repeatable: bool) -> bool:
+@attrs.define(kw_only=True)
+class _Tries:
+    """The tries of one call: how long until the next, and until when there are any."""
+
+    deadline: float
+    _next_pause: float = _FIRST_PAUSE
+    _unheard_since: float | None = None
+
+    def pause(self, failed: CallFailedError) -> float:
+        pause = self._next_pause
+        longest = _LONGEST_PAUSE_UNSENT if failed.never_sent else _LONGEST_PAUSE
+        self._next_pause = min(2 * pause, longest)
+        return pause
+
+    def end(self, failed: CallFailedError, *, now: float) -> float:
+        if not failed.never_sent:
+            self._unheard_since = None
+            return self.deadline
+        if self._unheard_since is None:
+            self._unheard_since = now
+        return min(self.deadline, self._unheard_since + HOPE.total_seconds())
+
+
+def _may_repeat(failed: CallFailedError, *, repeatable: bool) -> bool:
+    verdict: Verdict = failed.verdict
     if verdict.code is not grpc.StatusCode.UNAVAILABLE:
         return False
-    return repeatable or verdict.reason == DRAINING.reason
+    return repeatable or failed.never_sent or verdict.reason == DRAINING.reason

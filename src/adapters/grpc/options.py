@@ -38,7 +38,10 @@ _CONNECTION_GRACE: Final = 2 * MAX_WAIT
 _CALLS_PER_CONNECTION: Final = 20_000
 
 _RECONNECT_AFTER: Final = timedelta(milliseconds=100)
-_RECONNECT_AT_MOST_AFTER: Final = timedelta(seconds=5)
+# Less than the time for which a caller hopes for a server (see `caller`): it must not be told
+# that nobody listens when somebody has been for long.
+_RECONNECT_AT_MOST_AFTER: Final = timedelta(seconds=2)
+_RESOLVE_AT_MOST_EVERY: Final = timedelta(seconds=5)
 
 Options = list[tuple[str, str | int]]
 
@@ -78,7 +81,7 @@ def client_options() -> Options:
         ("grpc.initial_reconnect_backoff_ms", _ms(_RECONNECT_AFTER)),
         ("grpc.min_reconnect_backoff_ms", _ms(_RECONNECT_AFTER)),
         ("grpc.max_reconnect_backoff_ms", _ms(_RECONNECT_AT_MOST_AFTER)),
-        ("grpc.dns_min_time_between_resolutions_ms", _ms(_RECONNECT_AT_MOST_AFTER)),
+        ("grpc.dns_min_time_between_resolutions_ms", _ms(_RESOLVE_AT_MOST_EVERY)),
         # No retry policy: gRPC by itself repeats only calls that never reached a server.
         ("grpc.service_config", json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})),
         ("grpc.service_config_disable_resolution", 1),

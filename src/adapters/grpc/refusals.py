@@ -26,6 +26,15 @@ from .status import Verdict, error_of, verdict_on
 DOMAIN: Final = "leaseq"
 """Of every ErrorInfo."""
 
+# How gRPC's core begins where a call found no connection to travel on. It offers no other sign; a
+# connection that broke under a call, which may have arrived, has other words.
+_NO_CONNECTION: Final = (
+    "connections to all backends failing",
+    "errors resolving ",
+    "failed to connect to all addresses",
+    "DNS resolution failed",
+)
+
 _DETAILS_KEY: Final = "grpc-status-details-bin"
 _CODES: Final[dict[int, grpc.StatusCode]] = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -97,12 +106,22 @@ def read_status(call: FailedCall, *, target: str) -> Verdict:
     )
 
 
+def was_never_sent(call: FailedCall) -> bool:
+    """Whether `call` failed for want of a connection, so that no server saw it."""
+    return (
+        call.code() is grpc.StatusCode.UNAVAILABLE
+        and (call.details() or "").startswith(_NO_CONNECTION)
+        and _rich_status(call) is None
+    )
+
+
 def _words_of_the_connection(call: FailedCall, target: str) -> str:
     match call.code():
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return f"the leaseq server at {target} did not answer in time"
         case grpc.StatusCode.UNAVAILABLE:
-            return f"the leaseq server at {target} cannot be reached: {call.details()}"
+            reason = (call.details() or "").rpartition("last error: ")[2]
+            return f"the leaseq server at {target} cannot be reached: {reason}"
         case code:
             return f"the leaseq server at {target} answered {code.name}: {call.details()}"
 

@@ -1,7 +1,7 @@
 """
 How bytes reach a server: with an event loop, and without.
 
-Every call has a deadline, and until then waits for a connection to come about.
+Every call has a deadline. One for which there is no connection fails as soon as that is known.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Protocol, cast
 import grpc
 
 from .options import client_options
-from .refusals import FailedCall, read_status
+from .refusals import FailedCall, read_status, was_never_sent
 from .status import Verdict
 
 # Unlike the monotonic clock it goes on while the computer sleeps, and leases with it.
@@ -21,10 +21,17 @@ _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class CallFailedError(Exception):
-    """A call was answered by a verdict, or the connection failed."""
+    """
+    A call was answered by a verdict, or the connection failed.
 
-    def __init__(self, verdict: Verdict) -> None:
+    Args:
+        verdict: the answer, or what the connection says.
+        never_sent: whether it is certain that no server saw the call.
+    """
+
+    def __init__(self, verdict: Verdict, *, never_sent: bool = False) -> None:
         self.verdict = verdict
+        self.never_sent = never_sent
         super().__init__(verdict.message)
 
 
@@ -72,7 +79,7 @@ class AioTransport:
             raise _closed(self._target)
         method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(path)
         try:
-            return await method(request, timeout=timeout, wait_for_ready=True)
+            return await method(request, timeout=timeout)
         except grpc.RpcError as error:
             raise _failed(error, self._target) from error
         except asyncio.CancelledError:
@@ -118,7 +125,7 @@ class BlockingTransport:
             raise _closed(self._target)
         method: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(path)
         try:
-            return method(request, timeout=timeout, wait_for_ready=True)
+            return method(request, timeout=timeout)
         except grpc.RpcError as error:
             raise _failed(error, self._target) from error
         except ValueError:
@@ -141,7 +148,8 @@ class BlockingTransport:
 
 def _failed(error: grpc.RpcError, target: str) -> CallFailedError:
     # gRPC raises its errors as a class that does not say that it is the call as well.
-    return CallFailedError(read_status(cast("FailedCall", error), target=target))
+    call = cast("FailedCall", error)
+    return CallFailedError(read_status(call, target=target), never_sent=was_never_sent(call))
 
 
 def _closed(target: str) -> CallFailedError:

@@ -76,7 +76,8 @@ _CREATE_VERSIONS = """
     )
 """
 _RECORD = "INSERT INTO leaseq_migrations (version, name) VALUES (%s, %s)"
-_NEWEST: LiteralString = "SELECT max(version) FROM {}"
+# As a number, should the table be somebody else's.
+_NEWEST: LiteralString = "SELECT max(version)::integer FROM {}"
 
 
 async def schema_version(dsn: str, schema: str) -> int | None:
@@ -182,15 +183,9 @@ async def _exists(connection: AsyncConnection, question: LiteralString, schema: 
 
 @asynccontextmanager
 async def _connected(dsn: str, schema: str, *, seconds: float) -> AsyncIterator[AsyncConnection]:
-    # PostgreSQL cuts longer names, and a NUL ends one: we would look for another than we make.
-    if not 1 <= len(schema.encode()) <= 63 or "\0" in schema:  # noqa: PLR2004  NAMEDATALEN - 1
-        raise MigrationRefusedError(f"schema name {schema!r} is not of 1 to 63 bytes")
-    try:
-        parameters = {**_CONNECTION, **conninfo_to_dict(dsn)}
-    except psycopg.ProgrammingError:
-        # Without the driver's words, which quote the DSN, password and all.
-        raise MigrationRefusedError("the DSN is not one that PostgreSQL understands") from None
     with _translated(schema):
+        _check_name(schema)
+        parameters = {**_CONNECTION, **_parsed(dsn), "client_encoding": "utf8"}
         async with (
             asyncio.timeout(seconds),
             # Autocommit, so that nothing but the migration's transaction is ever open.
@@ -203,6 +198,20 @@ async def _connected(dsn: str, schema: str, *, seconds: float) -> AsyncIterator[
             yield connection
 
 
+def _check_name(schema: str) -> None:
+    # PostgreSQL cuts longer names, and a NUL ends one: we would look for another than we make.
+    if not 1 <= len(schema.encode()) <= 63 or "\0" in schema:  # noqa: PLR2004  NAMEDATALEN - 1
+        raise MigrationRefusedError(f"schema name {schema!r} is not of 1 to 63 bytes")
+
+
+def _parsed(dsn: str) -> dict[str, Any]:
+    try:
+        return conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        # Without the driver's words, which quote the DSN, password and all.
+        raise MigrationRefusedError("the DSN is not one that PostgreSQL understands") from None
+
+
 @contextmanager
 def _translated(schema: str) -> Iterator[None]:
     """Raise our errors for the driver's."""
@@ -211,10 +220,15 @@ def _translated(schema: str) -> Iterator[None]:
     except TimeoutError as error:
         raise StorageUnavailableError("the database does not answer in time") from error
     except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction) as error:
-        raise StorageUnavailableError(f"cannot migrate now: {_summary(error)}") from error
+        raise StorageUnavailableError(f"PostgreSQL is not available: {_summary(error)}") from error
     except psycopg.Error as error:
         reason = _summary(error)
         raise MigrationRefusedError(f"cannot migrate schema {schema!r}: {reason}") from error
+    except UnicodeError:
+        # Of a host that cannot be looked up, or of a lone surrogate anywhere. It quotes either.
+        raise MigrationRefusedError(
+            "the DSN or the schema's name holds what cannot be sent to PostgreSQL"
+        ) from None
 
 
 def _summary(error: psycopg.Error) -> str:
