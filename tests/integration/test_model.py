@@ -2,12 +2,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 from leaseq.adapters.memory import MemoryStorage
 from leaseq.adapters.postgres import open_postgres
 from leaseq.adapters.sqlite import open_sqlite
 from leaseq.testing.model import play
+
+# Seconds, unless something is found: then hypothesis looks for the shortest course to it.
+pytestmark = pytest.mark.timeout(400)
 
 MANY = settings(max_examples=30, stateful_step_count=40, deadline=None)
 FEW = settings(max_examples=8, stateful_step_count=30, deadline=None)

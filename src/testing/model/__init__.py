@@ -6,7 +6,8 @@ Needs hypothesis, beside what `leaseq.testing` needs.
 
 import pytest
 
-pytest.register_assert_rewrite(f"{__name__}.machine", f"{__name__}.promises", f"{__name__}.stage")
+for module in ("comparing", "machine", "promises", "stage"):
+    pytest.register_assert_rewrite(f"{__name__}.{module}")
 
 from .playing import ModelConformance, play  # noqa: E402
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, Literal
@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from hypothesis import strategies as st
 
 from ...domain.requests import Complete, Fail, LeaseRequest, NewTask, Release
-from ...domain.task import TaskError
+from ...domain.task import TERMINAL, Status, TaskError
 from ..builders import DAY, HOUR, MICROSECOND, MINUTE, NOON, SECOND
 from .stage import PROCESSES
 
@@ -89,8 +89,10 @@ endings: Final = st.sampled_from(
     ]
 )
 
-rounds: Final = st.sampled_from([partial(Release), partial(Fail, error=_BOOM, retry_after=_ZERO)])
-"""Ways to end an attempt after which the task may be due again at once."""
+rounds: Final = st.sampled_from(
+    [partial(Release), partial(Fail, error=_BOOM, retry_after=_ZERO), None]
+)
+"""Ways to end an attempt after which the task may be due again at once; None: to undo it."""
 
 spans: Final = st.sampled_from(
     [MICROSECOND, *[SECOND] * 2, 2 * SECOND, 30 * SECOND, MINUTE, *[HOUR] * 2, 3 * DAY, 30 * DAY]
@@ -99,3 +101,10 @@ edges: Final = st.sampled_from([_ZERO, -MICROSECOND, MICROSECOND])
 
 Verb = Literal["cancel", "requeue", "delete"]
 verbs: Final[st.SearchStrategy[Verb]] = st.sampled_from(["cancel", "requeue", "delete"])
+
+FITTING: Final[Mapping[Verb, Collection[Status]]] = {
+    "cancel": {Status.QUEUED},
+    "requeue": {Status.FAILED, Status.DEAD, Status.CANCELLED},
+    "delete": TERMINAL,
+}
+"""The statuses of tasks with which a verb is most worth trying."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -20,6 +20,7 @@ from ...domain.requests import (
     Settlement,
     TaskFilter,
 )
+from ...domain.task import Status
 from ...domain.views import Beat, Enqueued, LeasedTask, QueueView, TaskPage, TaskView
 from ..builders import a_task_id
 from . import asking
@@ -89,13 +90,16 @@ class CourseOfEvents(RuleBasedStateMachine):
         times=st.sampled_from([2, 10, 12]),
     )
     def go_round(
-        self, process: int, queue: str, end: Callable[..., Settlement], times: int
+        self, process: int, queue: str, end: Callable[..., Settlement] | None, times: int
     ) -> None:
-        """Lease one task and give it back, again and again."""
+        """Lease one task and give it back, or take the lease back, again and again."""
         request = LeaseRequest(worker_id="worker-1", queues=(queue,))
         for _ in range(times):
             for leased in self._lease(process, request):
-                self._settle(process, [end(ref=leased.ref)])
+                if end is None:
+                    self._undo(process, [leased.ref])
+                else:
+                    self._settle(process, [end(ref=leased.ref)])
                 self.all_is_as_it_should_be()
                 break
             else:
@@ -140,27 +144,15 @@ class CourseOfEvents(RuleBasedStateMachine):
     @rule(process=asking.processes, picks=st.lists(asking.picks, min_size=1, max_size=2))
     def undo(self, process: int, picks: list[int]) -> None:
         """Take leases back that did not reach their workers."""
-        refs = self._refs(process, picks)
-        answer = self._stage.ask(process, lambda there: there.queue.undo_leases(refs))
-
-        assert answer is None
-        for ref in refs:
-            self._reference.undo(ref, self._stage.now())
-
-    @rule(process=asking.processes, pick=asking.picks)
-    def get(self, process: int, pick: int) -> None:
-        """Look at one task."""
-        task_id = self._task_id(pick)
-        answer = self._stage.ask(process, lambda there: there.queue.get(task_id))
-
-        known = self._reference.tasks.get(task_id)
-        if known is None:
-            assert word(answer) in NOT_FOUND
-        else:
-            assert isinstance(answer, TaskView)
-            check_view(known, answer)
+        self._undo(process, self._refs(process, picks))
 
     # --- operators
+
+    @rule(process=asking.processes, picks=st.lists(asking.picks, min_size=1, max_size=3))
+    def cancel(self, process: int, picks: list[int]) -> None:
+        """Call tasks off, more often than not leased ones."""
+        refs = self._refs(process, picks)
+        self._change(process, "cancel", [TaskId(ref.task_id) for ref in refs])
 
     @rule(
         process=asking.processes,
@@ -168,15 +160,17 @@ class CourseOfEvents(RuleBasedStateMachine):
         picks=st.lists(asking.picks, min_size=1, max_size=3, unique=True),
     )
     def operate(self, process: int, verb: Verb, picks: list[int]) -> None:
-        """Cancel, requeue or delete tasks."""
-        ids = list(dict.fromkeys(self._task_id(pick) for pick in picks))
-        answers = self._stage.ask(process, lambda there: getattr(there.admin, verb)(ids))
+        """Cancel, requeue or delete tasks, and look at one of them."""
+        ids = list(dict.fromkeys(self._task_id(pick, asking.FITTING[verb]) for pick in picks))
+        self._change(process, verb, ids)
+        seen = self._stage.ask(1 - process, lambda there: there.queue.get(ids[0]))
 
-        now, before = self._stage.now(), set(self._reference.tasks)
-        change = getattr(self._reference, verb)
-        check_words(answers, [change(task_id, now) for task_id in ids])
-        self._promises.requeued = verb == "requeue"
-        self._note_removed(before)
+        known = self._reference.tasks.get(ids[0])
+        if known is None:
+            assert word(seen) in NOT_FOUND
+        else:
+            assert isinstance(seen, TaskView)
+            check_view(known, seen)
 
     @rule(
         process=asking.processes,
@@ -271,6 +265,22 @@ class CourseOfEvents(RuleBasedStateMachine):
         check_words(answers, [self._reference.settle(each, now) for each in settlements])
         self._said += settlements
 
+    def _change(self, process: int, verb: Verb, ids: list[TaskId]) -> None:
+        answers = self._stage.ask(process, lambda there: getattr(there.admin, verb)(ids))
+
+        now, before = self._stage.now(), set(self._reference.tasks)
+        change = getattr(self._reference, verb)
+        check_words(answers, [change(task_id, now) for task_id in ids])
+        self._promises.requeued = verb == "requeue"
+        self._note_removed(before)
+
+    def _undo(self, process: int, refs: Sequence[LeaseRef]) -> None:
+        answer = self._stage.ask(process, lambda there: there.queue.undo_leases(refs))
+
+        assert answer is None
+        for ref in refs:
+            self._reference.undo(ref, self._stage.now())
+
     def _note_removed(self, before: set[TaskId]) -> None:
         removed = before - self._reference.tasks.keys()
         self._promises.removed += len(removed)
@@ -287,6 +297,9 @@ class CourseOfEvents(RuleBasedStateMachine):
         pools = [current if pick <= asking.MOSTLY and current else others for pick in picks]
         return [pool[pick % len(pool)] for pick, pool in zip(picks, pools, strict=True) if pool]
 
-    def _task_id(self, pick: int) -> TaskId:
-        known = [*sorted(self._reference.tasks, reverse=True)[:8], self._gone[-1]]
+    def _task_id(self, pick: int, fitting: Collection[Status]) -> TaskId:
+        """Return a task, more often than not one of a status that fits, if there is any."""
+        newest = sorted(self._reference.tasks, reverse=True)
+        fit = [task for task in newest if self._reference.tasks[task].view.status in fitting]
+        known = fit if pick <= asking.MOSTLY and fit else [*newest[:8], self._gone[-1]]
         return known[pick % len(known)]
