@@ -26,7 +26,7 @@ class Plan:
     """For workers to run in all."""
 
 
-FULL: Final = Plan(scale=1, claim_rounds=150, windows=5, seconds=2.0, single_calls=600, tasks=8000)
+FULL: Final = Plan(scale=1, claim_rounds=150, windows=5, seconds=2.0, single_calls=800, tasks=8000)
 QUICK: Final = Plan(
     scale=0.1, claim_rounds=25, windows=3, seconds=0.5, single_calls=100, tasks=1000
 )

@@ -5,16 +5,26 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
+from enum import StrEnum
 from statistics import median
 
 import attrs
+
+
+class Verdict(StrEnum):
+    """What came of a requirement."""
+
+    HOLDS = "holds"
+    FAILS = "FAILS"
+    UNDECIDED = "UNDECIDED"
+    """The machine was too noisy to tell: neither good nor bad news."""
 
 
 @attrs.define
 class Report:
     """Prints tables as they come, and keeps the requirements for the end."""
 
-    _verdicts: list[tuple[bool, str]] = attrs.field(factory=list)
+    _verdicts: list[tuple[Verdict, str]] = attrs.field(factory=list)
 
     def table(self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print rows of cells: the first column to the left, the others to the right."""
@@ -27,22 +37,26 @@ class Report:
 
     def at_most(self, limit: float, ratio: float, what: str) -> None:
         """Require a ratio, both of whose sides were measured in this run."""
-        self._verdicts.append((ratio <= limit, f"{what}: {ratio:.2f}, at most {limit:g}"))
+        self.require(f"{what}: {ratio:.2f}, at most {limit:g}", holds=ratio <= limit)
 
     def at_least(self, limit: float, ratio: float, what: str) -> None:
         """Require a ratio, both of whose sides were measured in this run."""
-        self._verdicts.append((ratio >= limit, f"{what}: {ratio:.2f}, at least {limit:g}"))
+        self.require(f"{what}: {ratio:.2f}, at least {limit:g}", holds=ratio >= limit)
 
     def require(self, what: str, *, holds: bool) -> None:
         """Require something that is true or not."""
-        self._verdicts.append((holds, what))
+        self._verdicts.append((Verdict.HOLDS if holds else Verdict.FAILS, what))
 
-    def concluded(self) -> bool:
-        """Print the verdicts, and return whether everything holds."""
+    def undecided(self, what: str) -> None:
+        """Say that a requirement could not be checked."""
+        self._verdicts.append((Verdict.UNDECIDED, what))
+
+    def concluded(self) -> set[Verdict]:
+        """Print the verdicts, and return which of the three there are."""
         print("\nRequired\n")
-        for holds, what in self._verdicts:
-            print(f"  {'holds' if holds else 'FAILS'}  {what}")
-        return all(holds for holds, _ in self._verdicts)
+        for verdict, what in self._verdicts:
+            print(f"  {verdict}  {what}")
+        return {verdict for verdict, _ in self._verdicts}
 
 
 def machine() -> str:
