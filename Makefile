@@ -12,7 +12,7 @@ STALE := $(shell test -x $(BIN)/python && test "`cat $(STAMP) 2>/dev/null`" = "$
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help dev demo fmt lint type test test-unit test-field soak cov proto proto-fresh build wheel ci stale
+.PHONY: help dev demo fmt lint type test test-unit test-field soak bench cov proto proto-fresh build wheel ci stale
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,9 @@ test-field: $(STAMP) ## Run what concerns PostgreSQL on each version here, roles
 
 soak: $(STAMP) ## Run the long checks, for minutes: they are no part of `make test`
 	$(BIN)/python -m pytest tests/soak -p no:randomly $(ARGS)
+
+bench: $(STAMP) ## Measure speed, and check the ratios that have to hold; ARGS=--quick for a minute
+	PYTHONPATH=tests $(BIN)/python bench/run.py $(ARGS)
 
 cov: $(STAMP) ## Run all tests with branch coverage; the domain must reach 100 %
 	$(BIN)/python -m pytest --cov --cov-report=xml --cov-report=term:skip-covered $(ARGS)

@@ -55,6 +55,10 @@ class ServerProcess:
         return self._start_line
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def address(self) -> str:
         found = re.search(r"gRPC on (\S+),", self.start_line)
         assert found, f"no address in {self.start_line!r}; log: {self.log}"

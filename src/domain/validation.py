@@ -46,6 +46,7 @@ from .retry import RetryPolicy
 from .task import Queued, Task
 
 _NAME: Final = re.compile(NAME_PATTERN)
+_DEFAULT_RETRY: Final = RetryPolicy()
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -292,6 +293,8 @@ def _refusal(field: str, error: RefusedJsonError) -> FieldViolation:
 
 
 def _check_key(faults: _Faults, key: str) -> None:
+    if not key:
+        return
     try:
         size = len(key.encode())
     except UnicodeEncodeError:
@@ -335,6 +338,8 @@ def _lease_duration(faults: _Faults, duration: timedelta | None) -> timedelta:
 
 def _retry_policy(faults: _Faults, new: NewTask) -> RetryPolicy:
     base, cap = new.retry_base, new.retry_cap
+    if base is None and cap is None:
+        return _DEFAULT_RETRY
     if base is None:
         base = DEFAULT_RETRY_BASE if cap is None else min(DEFAULT_RETRY_BASE, cap)
     if cap is None:

@@ -48,7 +48,7 @@ class TaskView:
     result: JsonText | None
 
 
-def view(task: Task) -> TaskView:
+def view(task: Task, *, with_errors: bool = True) -> TaskView:
     """Return `task` as callers see it."""
     lease = task.state.lease if isinstance(task.state, Leased) else None
     finished_at = None if isinstance(task.state, Queued | Leased) else task.state.at
@@ -68,8 +68,8 @@ def view(task: Task) -> TaskView:
         lease_owner=lease.holder if lease else None,
         lease_expires_at=lease.expires_at if lease else None,
         idempotency_key=task.idempotency_key,
-        last_error=task.last_error,
-        errors=task.errors,
+        last_error=task.last_error if with_errors else None,
+        errors=task.errors if with_errors else (),
         result=task.state.result if isinstance(task.state, Succeeded) else None,
     )
 
@@ -111,7 +111,7 @@ class LeasedTask:
 def leased_view(task: Task, lease: Lease, *, now: datetime) -> LeasedTask:
     """Return `task`, just leased under `lease`, as its worker sees it."""
     return LeasedTask(
-        task=attrs.evolve(view(task), errors=(), last_error=None, result=None),
+        task=view(task, with_errors=False),
         lease_token=lease.token,
         lease_number=task.lease_number,
         attempt=task.attempts + 1,

@@ -74,7 +74,8 @@ class Coalescer(Generic[Item, Answer]):
                 "the server has too many calls waiting",
                 retry_after=timedelta(seconds=1),
             )
-        call = _Call[Item, Answer](items, asyncio.get_running_loop().create_future())
+        # Not `_Call[Item, Answer](...)`, which takes several times as long.
+        call: _Call[Item, Answer] = _Call(items, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         self._waiting_items += len(items)
         if self._runner is None:

@@ -35,7 +35,8 @@ from .scalars import (
 
 def write_task(task: TaskView) -> pb.Task:
     """Return `task` as a message; what is None in it is not set."""
-    message = pb.Task(
+    finished_at, lease_expires_at = task.finished_at, task.lease_expires_at
+    return pb.Task(
         id=task.id,
         queue=task.queue,
         type=task.type,
@@ -47,17 +48,14 @@ def write_task(task: TaskView) -> pb.Task:
         run_after=write_moment(task.run_after),
         created_at=write_moment(task.created_at),
         updated_at=write_moment(task.updated_at),
+        finished_at=None if finished_at is None else write_moment(finished_at),
+        lease_expires_at=None if lease_expires_at is None else write_moment(lease_expires_at),
         lease_owner=task.lease_owner,
         idempotency_key=task.idempotency_key,
         last_error=task.last_error,
         errors=[_write_attempt_error(error) for error in task.errors],
         result=task.result,
     )
-    if task.finished_at is not None:
-        message.finished_at.CopyFrom(write_moment(task.finished_at))
-    if task.lease_expires_at is not None:
-        message.lease_expires_at.CopyFrom(write_moment(task.lease_expires_at))
-    return message
 
 
 def read_task(message: pb.Task) -> TaskView:

@@ -20,8 +20,8 @@ from .generated import queue_pb2 as pb
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST: Final = datetime.max.replace(tzinfo=UTC)
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
-_SECOND: Final = timedelta(seconds=1)
-_MICROSECOND: Final = timedelta(microseconds=1)
+_NO_TIME: Final = timedelta(0)
+_SECONDS_PER_DAY: Final = 86_400
 _NANOS_PER_SECOND: Final = 10**9
 _NANOS_PER_MICROSECOND: Final = 1000
 _INT32_MIN: Final = -(2**31)
@@ -32,9 +32,11 @@ _SHORT: Final = 200
 
 def write_span(span: timedelta) -> Duration:
     """Return `span`, exactly; seconds and nanos have the same sign."""
-    seconds, rest = divmod(abs(span), _SECOND)
-    nanos = rest // _MICROSECOND * _NANOS_PER_MICROSECOND
-    if span < timedelta(0):
+    size = abs(span)
+    # Arithmetic on timedeltas takes several times as long.
+    seconds = size.days * _SECONDS_PER_DAY + size.seconds
+    nanos = size.microseconds * _NANOS_PER_MICROSECOND
+    if span < _NO_TIME:
         return Duration(seconds=-seconds, nanos=-nanos)
     return Duration(seconds=seconds, nanos=nanos)
 
@@ -57,8 +59,12 @@ def read_span(message: Duration) -> timedelta:
 
 def write_moment(moment: datetime) -> Timestamp:
     """Return an aware `moment`, exactly."""
-    seconds, rest = divmod(moment - _EPOCH, _SECOND)
-    return Timestamp(seconds=seconds, nanos=rest // _MICROSECOND * _NANOS_PER_MICROSECOND)
+    since = moment - _EPOCH
+    # Only the days of a timedelta are ever negative, as is right for the seconds here.
+    return Timestamp(
+        seconds=since.days * _SECONDS_PER_DAY + since.seconds,
+        nanos=since.microseconds * _NANOS_PER_MICROSECOND,
+    )
 
 
 def read_moment(message: Timestamp) -> datetime:
