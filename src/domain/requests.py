@@ -1,54 +1,92 @@
 """
 What callers ask for, as plain values.
 
-They carry what the caller said, unchecked: `validation` checks it, so that every
-door gives the same verdict on the same input.
+They hold what the caller said: what is of another type is refused as the value is made,
+what is out of bounds by `validation`; so every door gives the same verdict on the same
+input, and a caller's mistake reaches nobody else's batch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any, Final
 
 import attrs
 
+from .errors import FieldViolation, InvalidArgumentError
 from .task import Status, TaskError
+
+
+def _must(words: str, holds: Callable[[Any], bool]) -> Callable[[object, Any, Any], None]:
+    def check(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if not holds(value):
+            fault = FieldViolation(field=attribute.name, description=f"must be {words}")
+            raise InvalidArgumentError([fault])
+
+    return check
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_text: Final = _must("a text", lambda value: isinstance(value, str))
+_texts: Final = _must(
+    "a tuple of texts",
+    lambda value: isinstance(value, tuple) and all(isinstance(one, str) for one in value),
+)
+_whole: Final = _must("a whole number", _is_whole)
+_whole_or_none: Final = _must("a whole number", lambda value: value is None or _is_whole(value))
+_switch: Final = _must("true or false", lambda value: isinstance(value, bool))
+_span: Final = _must("a timedelta", lambda value: isinstance(value, timedelta))
+_span_or_none: Final = _must(
+    "a timedelta", lambda value: value is None or isinstance(value, timedelta)
+)
+_moment_or_none: Final = _must(
+    "a datetime", lambda value: value is None or isinstance(value, datetime)
+)
+_statuses: Final = _must(
+    "a tuple of statuses",
+    lambda value: isinstance(value, tuple) and all(isinstance(one, Status) for one in value),
+)
 
 
 @attrs.frozen(kw_only=True)
 class NewTask:
     """A task to enqueue."""
 
-    type: str
+    type: str = attrs.field(validator=_text)
     """A name that chooses the handler."""
 
-    payload: str = "{}"
+    payload: str = attrs.field(default="{}", validator=_text)
     """A JSON object of at most 1 MiB; an empty text means `{}`."""
 
-    queue: str = ""
+    queue: str = attrs.field(default="", validator=_text)
     """A name; an empty text means `default`."""
 
-    idempotency_key: str = ""
+    idempotency_key: str = attrs.field(default="", validator=_text)
     """At most 255 bytes, unique in its queue while the task is stored; empty: none."""
 
-    allow_different_payload: bool = False
+    allow_different_payload: bool = attrs.field(default=False, validator=_switch)
     """Take the task that holds the key for an answer even if its content differs."""
 
-    priority: int = 0
+    priority: int = attrs.field(default=0, validator=_whole)
     """0 to 255; higher is leased first."""
 
-    max_attempts: int | None = None
+    max_attempts: int | None = attrs.field(default=None, validator=_whole_or_none)
     """1 to 1000; None: 10."""
 
-    delay: timedelta | None = None
+    delay: timedelta | None = attrs.field(default=None, validator=_span_or_none)
     """0 to 365 days from now. Not together with `run_after`."""
 
-    run_after: datetime | None = None
+    run_after: datetime | None = attrs.field(default=None, validator=_moment_or_none)
     """Aware, at most 365 days ahead; the past means now."""
 
-    retry_base: timedelta | None = None
+    retry_base: timedelta | None = attrs.field(default=None, validator=_span_or_none)
     """1 ms to 1 day; None: 2 s (or the cap, if that is less)."""
 
-    retry_cap: timedelta | None = None
+    retry_cap: timedelta | None = attrs.field(default=None, validator=_span_or_none)
     """From the base to 30 days; None: 1 h (or the base, if that is more)."""
 
 
@@ -56,25 +94,25 @@ class NewTask:
 class LeaseRequest:
     """A worker's wish for tasks."""
 
-    worker_id: str
+    worker_id: str = attrs.field(validator=_text)
     """A name, new for each start of a worker."""
 
-    queues: tuple[str, ...] = ()
+    queues: tuple[str, ...] = attrs.field(default=(), validator=_texts)
     """At most 100 names; empty: `default`."""
 
-    types: tuple[str, ...] = ()
+    types: tuple[str, ...] = attrs.field(default=(), validator=_texts)
     """At most 100 names; empty: any."""
 
-    lease_duration: timedelta | None = None
+    lease_duration: timedelta | None = attrs.field(default=None, validator=_span_or_none)
     """1 s to 12 h; None: 30 s."""
 
-    max_tasks: int = 1
+    max_tasks: int = attrs.field(default=1, validator=_whole)
     """1 to 1000. Fewer may come: one reply holds at most 3 MiB of payload."""
 
-    wait: timedelta = timedelta(0)
+    wait: timedelta = attrs.field(default=timedelta(0), validator=_span)
     """How long to wait for a first task; not negative, cut to 30 s."""
 
-    strict_order: bool = False
+    strict_order: bool = attrs.field(default=False, validator=_switch)
     """Serve the queues in the order given; else each call begins with the next one."""
 
 
@@ -82,17 +120,17 @@ class LeaseRequest:
 class LeaseRef:
     """One lease of one task."""
 
-    task_id: str
-    lease_token: str
+    task_id: str = attrs.field(validator=_text)
+    lease_token: str = attrs.field(validator=_text)
 
 
 @attrs.frozen(kw_only=True)
 class HeartbeatRequest:
     """A worker's word that it still works under these leases."""
 
-    worker_id: str
+    worker_id: str = attrs.field(validator=_text)
     leases: tuple[LeaseRef, ...]
-    lease_duration: timedelta | None = None
+    lease_duration: timedelta | None = attrs.field(default=None, validator=_span_or_none)
     """1 s to 12 h from now; None: 30 s."""
 
 
@@ -101,7 +139,7 @@ class Complete:
     """The attempt ended well."""
 
     ref: LeaseRef
-    result: str = ""
+    result: str = attrs.field(default="", validator=_text)
     """JSON of at most 1 MiB; empty: none."""
 
 
@@ -111,10 +149,10 @@ class Fail:
 
     ref: LeaseRef
     error: TaskError = attrs.field(factory=TaskError)
-    retry: bool = True
+    retry: bool = attrs.field(default=True, validator=_switch)
     """False: trying again is useless, give the task up as `failed`."""
 
-    retry_after: timedelta | None = None
+    retry_after: timedelta | None = attrs.field(default=None, validator=_span_or_none)
     """0 to 365 days; overrides the backoff this once."""
 
 
@@ -132,16 +170,16 @@ Settlement = Complete | Fail | Release
 class TaskFilter:
     """Which tasks an operator wants to see; every part narrows."""
 
-    queue: str = ""
+    queue: str = attrs.field(default="", validator=_text)
     """A name; empty: all queues."""
 
-    type: str = ""
+    type: str = attrs.field(default="", validator=_text)
     """A name; empty: all types."""
 
-    statuses: tuple[Status, ...] = ()
+    statuses: tuple[Status, ...] = attrs.field(default=(), validator=_statuses)
     """Empty: all."""
 
-    idempotency_key: str = ""
+    idempotency_key: str = attrs.field(default="", validator=_text)
     """Empty: any."""
 
 
@@ -149,11 +187,11 @@ class TaskFilter:
 class PageRequest:
     """One page of a list, newest task first."""
 
-    size: int = 100
+    size: int = attrs.field(default=100, validator=_whole)
     """1 to 1000."""
 
-    cursor: str = ""
+    cursor: str = attrs.field(default="", validator=_text)
     """What the page before said, or a task's id: begins after it. Empty: the first page."""
 
-    with_payload: bool = False
+    with_payload: bool = attrs.field(default=False, validator=_switch)
     """Also read payloads and results. A page then ends early at 3 MiB."""

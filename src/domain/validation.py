@@ -67,7 +67,7 @@ class _Faults:
         self.require(
             field,
             "must be 1 to 100 of the characters A-Z a-z 0-9 . _ : -",
-            holds=_NAME.fullmatch(value) is not None,
+            holds=isinstance(value, str) and _NAME.fullmatch(value) is not None,
         )
 
     def bounded(self, field: str, value: int, low: int, high: int) -> None:
@@ -326,7 +326,9 @@ def _check_names(faults: _Faults, field: str, names: Sequence[str]) -> None:
 
 
 def _check_task_id(faults: _Faults, field: str, text: str) -> None:
-    faults.require(field, "must be a UUID", holds=_UUID.fullmatch(text.lower()) is not None)
+    # What is asked for by id alone comes in no request that would have refused another type.
+    is_uuid = isinstance(text, str) and _UUID.fullmatch(text.lower()) is not None
+    faults.require(field, "must be a UUID", holds=is_uuid)
 
 
 def _lease_duration(faults: _Faults, duration: timedelta | None) -> timedelta:
