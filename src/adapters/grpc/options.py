@@ -60,8 +60,8 @@ def server_options() -> Options:
         ("grpc.max_send_message_length", MAX_REPLY_BYTES),
         # More than may wait for tasks, so that long polls keep no heartbeat out.
         ("grpc.max_concurrent_streams", _CALLS_PER_CONNECTION),
-        # Of calls that no handler has seen yet gRPC ends some at random, as CANCELLED, once they are
-        # more than this. Its own 1000 are exceeded when as many workers come back at once.
+        # Of calls that no handler has seen yet gRPC ends some at random, as CANCELLED, once they
+        # are more than this. Its own 1000 are exceeded when as many workers come back at once.
         ("grpc.server.max_pending_requests", _UNSEEN_CALLS),
         ("grpc.server.max_pending_requests_hard_limit", 2 * _UNSEEN_CALLS),
         ("grpc.keepalive_time_ms", _ms(SERVER_PING_EVERY)),
