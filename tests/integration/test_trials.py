@@ -28,6 +28,7 @@ def test_clients_that_change_their_minds_lose_no_task(tmp_path: Path) -> None:
 
     outcome = cancel_leases(storage, tmp_path, clients=10, seconds=1, luck=random.Random())  # noqa: S311
 
+    assert outcome.counted == {0: outcome.tasks}
     assert set(outcome.statuses) <= {"queued", "leased"}
     assert outcome.held_but_not_leased == set()
     assert outcome.held_twice == set()

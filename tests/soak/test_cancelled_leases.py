@@ -21,6 +21,7 @@ def test_cancelled_leases_lose_no_task_and_strand_few(tmp_path: Path) -> None:
     )
 
     print(outcome)  # noqa: T201
+    assert outcome.counted == {0: outcome.tasks}
     assert set(outcome.statuses) <= {"queued", "leased"}
     assert outcome.held_but_not_leased == set()
     assert outcome.held_twice == set()
