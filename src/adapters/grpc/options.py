@@ -68,7 +68,7 @@ def server_options() -> Options:
         ("grpc.keepalive_timeout_ms", _ms(_PING_TIMEOUT)),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", _ms(PINGS_PERMITTED_EVERY)),
+        ("grpc.http2.min_ping_interval_without_data_ms", _ms(PINGS_PERMITTED_EVERY)),
         ("grpc.max_connection_age_ms", _ms(_CONNECTION_AGE)),
         ("grpc.max_connection_age_grace_ms", _ms(_CONNECTION_GRACE)),
     ]
