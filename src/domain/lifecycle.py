@@ -124,12 +124,18 @@ def fail(
     return _failed_attempt(settled, held, recorded, wait=retry_after, jitter=jitter, now=now)
 
 
-def release(task: Task, *, token: LeaseToken, jitter: float, now: datetime) -> Task:
+def release(
+    task: Task, *, token: LeaseToken, jitter: float, now: datetime, undelivered: bool = False
+) -> Task:
     """
     Give the task back uncounted, with its place in the line.
 
     From the 11th release of a cycle on, a release counts as a failed attempt, so
     that no task bounces for ever.
+
+    Args:
+        undelivered: the task never reached who was to run it, so this is no bounce of its.
+        jitter: a draw from [0, 1).
 
     Raises:
         LeaseLostError: as for `complete`.
@@ -137,9 +143,10 @@ def release(task: Task, *, token: LeaseToken, jitter: float, now: datetime) -> T
     if _repeats(task, token, Verb.RELEASE):
         return task
     held = _live_lease(task, token=token, now=now)
-    settled = attrs.evolve(
-        task, settled=Settled(token=token, verb=Verb.RELEASE), releases=task.releases + 1
-    )
+    settled = attrs.evolve(task, settled=Settled(token=token, verb=Verb.RELEASE))
+    if undelivered:
+        return _changed(settled, now=now, state=_back_in_line(held, now=now))
+    settled = attrs.evolve(settled, releases=task.releases + 1)
     if settled.releases > FREE_RELEASES:
         message = f"released {settled.releases} times without an end"
         reported = TaskError(type="ReleasedTooOften", message=message)

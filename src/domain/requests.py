@@ -161,6 +161,8 @@ class Release:
     """The task is given back, uncounted."""
 
     ref: LeaseRef
+    undelivered: bool = False
+    """It never reached who was to run it: not even counted as a release."""
 
 
 Settlement = Complete | Fail | Release

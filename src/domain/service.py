@@ -226,7 +226,7 @@ class QueueService:
                 validation.retry_after(settlement.retry_after)
                 decide = partial(_fail, token, settlement, self._jitter.draw())
             case Release():
-                decide = partial(_release, token, self._jitter.draw())
+                decide = partial(_release, token, settlement, self._jitter.draw())
             case _:
                 assert_never(settlement)
         return Wish(task_id=task_id, decide=decide)
@@ -257,8 +257,12 @@ def _fail(token: LeaseToken, settlement: Fail, jitter: float, task: Task, now: d
     )
 
 
-def _release(token: LeaseToken, jitter: float, task: Task, now: datetime) -> Task:
-    return lifecycle.release(task, token=token, jitter=jitter, now=now)
+def _release(
+    token: LeaseToken, settlement: Release, jitter: float, task: Task, now: datetime
+) -> Task:
+    return lifecycle.release(
+        task, token=token, undelivered=settlement.undelivered, jitter=jitter, now=now
+    )
 
 
 def _heartbeat_wish(ref: LeaseRef, duration: timedelta) -> Wish:

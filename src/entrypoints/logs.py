@@ -22,6 +22,7 @@ from .printable import printable
 from .settings import LogFormat, LogLevel
 
 _MOST_FRAMES: Final = 20
+_REPEATED_AFTER: Final = 10.0
 
 
 def configure_logging(*, level: LogLevel, form: LogFormat) -> None:
@@ -33,6 +34,28 @@ def configure_logging(*, level: LogLevel, form: LogFormat) -> None:
     root.setLevel(level.upper())
     # Of every selector an event loop makes.
     logging.getLogger("asyncio").setLevel(logging.WARNING)
+    # Every attempt of every connection, as long as a database is away. That nothing can be had
+    # is told by those who wanted it; this says why.
+    logging.getLogger("psycopg.pool").filters = [NowAndThen(seconds=_REPEATED_AFTER)]
+
+
+class NowAndThen(logging.Filter):
+    """Lets a message through only if it was not let through within the last `seconds`."""
+
+    def __init__(self, *, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._last: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to let it through; its arguments do not make it another message."""
+        message = str(record.msg)
+        last = self._last.get(message)
+        # A clock that was set back silences nobody.
+        if last is not None and 0 <= record.created - last < self._seconds:
+            return False
+        self._last[message] = record.created
+        return True
 
 
 def formatter(form: LogFormat, *, on_terminal: bool) -> logging.Formatter:

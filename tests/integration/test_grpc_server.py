@@ -282,3 +282,11 @@ async def listed_services(channel: grpc.aio.Channel) -> set[str]:
         reply = reflection_pb2.ServerReflectionResponse.FromString(raw)
         return {service.name for service in reply.list_services_response.service}
     return set()
+
+
+async def test_thousands_of_calls_that_come_at_once_are_all_answered() -> None:
+    async with wire() as (_, channel):
+        calls = [lease_call(channel, wait=Duration(seconds=1)) for _ in range(2500)]
+        replies = await asyncio.gather(*calls)
+
+    assert [len(reply.tasks) for reply in replies] == [0] * 2500

@@ -18,7 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +44,42 @@ class _Account:
     group: int | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """A folder with an empty database and the programs for it, served by nobody yet."""
+
+    binaries: Path
+    folder: Path
+    _account: _Account
+    _password: str
+
+    @contextmanager
+    def served(self, port: int) -> Iterator[str]:
+        """
+        Serve it on a port of 127.0.0.1, and yield the URL when it answers.
+
+        Raises:
+            PostgresUnavailableError: it does not.
+        """
+        url = f"postgresql://{_ROLE}:{self._password}@127.0.0.1:{port}/postgres"
+        command = _server_command(self.binaries, self.folder, port)
+        with _kept(command, self.folder, self._account) as process:
+            wait_until_ready(url, seconds=30, process=process)
+            yield url
+
+
+@contextmanager
+def cluster_from_wheel() -> Iterator[Cluster]:
+    """
+    Make a cluster in a temporary folder, and remove it at the end.
+
+    Raises:
+        PostgresUnavailableError: the wheel is not installed, or nobody may run its server.
+    """
+    with _a_folder() as folder:
+        yield _created(_copy_installation(folder), folder)
+
+
 @contextmanager
 def postgres_from_wheel() -> Iterator[PostgresServer]:
     """
@@ -54,10 +90,8 @@ def postgres_from_wheel() -> Iterator[PostgresServer]:
     Raises:
         PostgresUnavailableError: the wheel is not installed, or its server does not start.
     """
-    with _a_folder() as folder:
-        binaries = _copy_installation(folder)
-        with _cluster(binaries, folder) as url:
-            yield PostgresServer(url=url, origin=f"wheel {_PACKAGE}, {binaries.parent.name}")
+    with cluster_from_wheel() as cluster, _served(cluster) as url:
+        yield PostgresServer(url=url, origin=f"wheel {_PACKAGE}, {cluster.binaries.parent.name}")
 
 
 @contextmanager
@@ -70,7 +104,7 @@ def postgres_from_installation(binaries: Path) -> Iterator[PostgresServer]:
     """
     if not (binaries / "initdb").exists():
         raise PostgresUnavailableError(f"there is no initdb in {binaries}")
-    with _a_folder() as folder, _cluster(binaries, folder) as url:
+    with _a_folder() as folder, _served(_created(binaries, folder)) as url:
         yield PostgresServer(url=url, origin=str(binaries))
 
 
@@ -83,15 +117,13 @@ def _a_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def _cluster(binaries: Path, folder: Path) -> Iterator[str]:
+def _created(binaries: Path, folder: Path) -> Cluster:
     account = _unprivileged_account()
     password = secrets.token_hex(16)
     (folder / "password").write_text(password)
     _give(folder, account)
     _create_cluster(binaries, folder, account)
-    with _served(binaries, folder, account, password) as url:
-        yield url
+    return Cluster(binaries=binaries, folder=folder, _account=account, _password=password)
 
 
 def _unprivileged_account() -> _Account:
@@ -178,20 +210,18 @@ def _few_iterations(binaries: Path) -> tuple[str, ...]:
 
 
 @contextmanager
-def _served(binaries: Path, folder: Path, account: _Account, password: str) -> Iterator[str]:
-    for remaining in reversed(range(_PORT_TRIES)):
-        port = _free_port()
-        url = f"postgresql://{_ROLE}:{password}@127.0.0.1:{port}/postgres"
-        with _kept(_server_command(binaries, folder, port), folder, account) as process:
+def _served(cluster: Cluster) -> Iterator[str]:
+    with ExitStack() as stack:
+        for remaining in reversed(range(_PORT_TRIES)):
             try:
-                wait_until_ready(url, seconds=30, process=process)
+                url = stack.enter_context(cluster.served(free_port()))
             except PostgresUnavailableError as error:
                 if remaining == 0:
-                    log = (folder / "server.log").read_text()
+                    log = (cluster.folder / "server.log").read_text()
                     raise PostgresUnavailableError(f"{error}\n{log}") from error
-                continue
-            yield url
-            return
+            else:
+                yield url
+                return
 
 
 def _server_command(binaries: Path, folder: Path, port: int) -> list[str]:
@@ -232,7 +262,8 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.defpath, "LC_ALL": "C"}
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody listens at."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port

@@ -151,7 +151,7 @@ REFUSED = StorageError("no")
                 retry_after=SECOND,
             )
         ).fail,
-        request_codec.write_settlement(Release(ref=REF)).release,
+        request_codec.write_settlement(Release(ref=REF, undelivered=True)).release,
         reply_codec.write_task(EVERYTHING),
         reply_codec.write_enqueued(Enqueued(task=EVERYTHING, created=True)),
         reply_codec.write_leased_task(

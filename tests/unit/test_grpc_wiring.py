@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
@@ -62,7 +64,7 @@ def test_a_client_pings_less_often_than_a_server_permits() -> None:
 
     assert CLIENT_PING_EVERY >= 2 * PINGS_PERMITTED_EVERY
     assert client["grpc.keepalive_time_ms"] == CLIENT_PING_EVERY / timedelta(milliseconds=1)
-    assert server["grpc.http2.min_recv_ping_interval_without_data_ms"] == (
+    assert server["grpc.http2.min_ping_interval_without_data_ms"] == (
         PINGS_PERMITTED_EVERY / timedelta(milliseconds=1)
     )
     assert server["grpc.keepalive_permit_without_calls"] == 1
@@ -77,3 +79,14 @@ def test_what_a_client_sends_in_one_request_a_server_accepts() -> None:
 
 def test_two_servers_cannot_share_a_port_by_accident() -> None:
     assert dict(server_options())["grpc.so_reuseport"] == 0
+
+
+def test_every_option_is_one_that_grpc_knows() -> None:
+    library = find_spec("grpc._cython.cygrpc")
+    assert library
+    assert library.origin
+    words = Path(library.origin).read_bytes()
+    names = dict(server_options()).keys() | dict(client_options()).keys()
+
+    # It ignores others without a word.
+    assert {name for name in names if name.encode() not in words} == set()

@@ -326,6 +326,14 @@ def test_release_gives_the_task_back_with_its_place() -> None:
     )
 
 
+def test_giving_back_what_was_never_delivered_is_no_release() -> None:
+    given_back = lifecycle.release(
+        a_task(held(), releases=10), token=MINE, undelivered=True, jitter=0.5, now=NOON
+    )
+
+    assert (given_back.status, given_back.attempts, given_back.releases) == (Status.QUEUED, 0, 10)
+
+
 def test_the_tenth_release_is_free() -> None:
     released = release(a_task(held(), releases=9))
 

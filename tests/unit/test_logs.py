@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leaseq.domain.errors import StorageError
-from leaseq.entrypoints.logs import formatter
+from leaseq.entrypoints.logs import NowAndThen, formatter
 
 
 def record(message: str, *, error: BaseException | None = None, **extra: Any) -> logging.LogRecord:
@@ -88,3 +88,30 @@ def test_exceptions_that_cause_each_other_are_each_logged_once() -> None:
     line = formatter("json", on_terminal=False).format(record("failed", error=first))
 
     assert json.loads(line)["raised"] == ["RuntimeError", "LookupError"]
+
+
+def test_a_message_is_let_through_again_after_a_while_whatever_its_arguments() -> None:
+    let_through = NowAndThen(seconds=10)
+
+    seen = [
+        let_through.filter(at(second, "cannot connect: %s")) for second in (0, 1, 9.9, 10, 11, 20)
+    ]
+
+    assert seen == [True, False, False, True, False, True]
+
+
+def test_a_message_is_not_held_back_by_another_nor_by_a_clock_that_was_set_back() -> None:
+    let_through = NowAndThen(seconds=10)
+
+    seen = [
+        let_through.filter(at(second, message))
+        for second, message in ((50, "one"), (51, "two"), (20, "one"))
+    ]
+
+    assert seen == [True, True, True]
+
+
+def at(second: float, message: str) -> logging.LogRecord:
+    made = record(message)
+    made.created = second
+    return made

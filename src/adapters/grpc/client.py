@@ -115,7 +115,8 @@ class GrpcTaskQueue:
             # If this fails as well, the leases expire.
             with suppress(TaskQueueError):
                 await self._settle(
-                    [Release(ref=each.ref) for each in leased], within=_GIVEN_BACK_WITHIN
+                    [Release(ref=each.ref, undelivered=True) for each in leased],
+                    within=_GIVEN_BACK_WITHIN,
                 )
 
     async def heartbeat(self, request: HeartbeatRequest) -> list[Beat | TaskQueueError]:

@@ -36,6 +36,7 @@ _CONNECTION_AGE: Final = timedelta(minutes=10)
 _CONNECTION_GRACE: Final = 2 * MAX_WAIT
 
 _CALLS_PER_CONNECTION: Final = 20_000
+_UNSEEN_CALLS: Final = 20_000
 
 _RECONNECT_AFTER: Final = timedelta(milliseconds=100)
 # Less than the time for which a caller hopes for a server (see `caller`): it must not be told
@@ -59,11 +60,15 @@ def server_options() -> Options:
         ("grpc.max_send_message_length", MAX_REPLY_BYTES),
         # More than may wait for tasks, so that long polls keep no heartbeat out.
         ("grpc.max_concurrent_streams", _CALLS_PER_CONNECTION),
+        # Of calls that no handler has seen yet gRPC ends some at random, as CANCELLED, once they
+        # are more than this. Its own 1000 are exceeded when as many workers come back at once.
+        ("grpc.server.max_pending_requests", _UNSEEN_CALLS),
+        ("grpc.server.max_pending_requests_hard_limit", 2 * _UNSEEN_CALLS),
         ("grpc.keepalive_time_ms", _ms(SERVER_PING_EVERY)),
         ("grpc.keepalive_timeout_ms", _ms(_PING_TIMEOUT)),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", _ms(PINGS_PERMITTED_EVERY)),
+        ("grpc.http2.min_ping_interval_without_data_ms", _ms(PINGS_PERMITTED_EVERY)),
         ("grpc.max_connection_age_ms", _ms(_CONNECTION_AGE)),
         ("grpc.max_connection_age_grace_ms", _ms(_CONNECTION_GRACE)),
     ]

@@ -168,7 +168,9 @@ def write_settlement(settlement: Settlement) -> pb.Settlement:
             )
             return pb.Settlement(fail=fail)
         case Release():
-            release = pb.ReleaseRequest(task_id=task_id, lease_token=lease_token)
+            release = pb.ReleaseRequest(
+                task_id=task_id, lease_token=lease_token, undelivered=settlement.undelivered
+            )
             return pb.Settlement(release=release)
         case _:
             assert_never(settlement)
@@ -213,7 +215,7 @@ def read_fail(message: pb.FailRequest) -> Fail:
 
 def read_release(message: pb.ReleaseRequest) -> Release:
     """Return the end that `message` tells of."""
-    return Release(ref=_read_ref(message))
+    return Release(ref=_read_ref(message), undelivered=message.undelivered)
 
 
 def _read_ref(message: pb.CompleteRequest | pb.FailRequest | pb.ReleaseRequest) -> LeaseRef:

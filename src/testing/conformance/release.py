@@ -63,6 +63,18 @@ class ReleaseContract(QueueFixtures):
         assert after_eleven.run_after > task.run_after
         assert [error.type for error in after_eleven.errors] == ["ReleasedTooOften"]
 
+    async def test_releases_of_what_was_not_delivered_cost_nothing_however_many(
+        self, queue: TaskQueue
+    ) -> None:
+        task = await enqueue_one(queue)
+
+        for _ in range(12):
+            leased = await lease_one(queue)
+            await settle(queue, Release(ref=ref(leased), undelivered=True))
+
+        shown = await queue.get(task.id)
+        assert shown == attrs.evolve(task, updated_at=shown.updated_at)
+
     async def test_endless_releases_end_in_death(self, queue: TaskQueue, time: Time) -> None:
         task = await enqueue_one(queue, attrs.evolve(QUICK, max_attempts=3))
 

@@ -290,12 +290,14 @@ class FailResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ReleaseRequest(_message.Message):
-    __slots__ = ("task_id", "lease_token")
+    __slots__ = ("task_id", "lease_token", "undelivered")
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     LEASE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    UNDELIVERED_FIELD_NUMBER: _ClassVar[int]
     task_id: str
     lease_token: str
-    def __init__(self, task_id: _Optional[str] = ..., lease_token: _Optional[str] = ...) -> None: ...
+    undelivered: bool
+    def __init__(self, task_id: _Optional[str] = ..., lease_token: _Optional[str] = ..., undelivered: bool = ...) -> None: ...
 
 class ReleaseResponse(_message.Message):
     __slots__ = ()

@@ -1,0 +1,29 @@
+"""Fifty clients that change their minds for half a minute."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from trials.cancelled_leases import cancel_leases
+
+
+@pytest.mark.timeout(180)
+def test_cancelled_leases_lose_no_task_and_strand_few(tmp_path: Path) -> None:
+    outcome = cancel_leases(
+        f"sqlite:///{tmp_path / 'tasks.db'}",
+        tmp_path,
+        clients=50,
+        seconds=30,
+        luck=random.Random(),  # noqa: S311
+    )
+
+    print(outcome)  # noqa: T201
+    assert outcome.counted == {0: outcome.tasks}
+    assert set(outcome.statuses) <= {"queued", "leased"}
+    assert outcome.held_but_not_leased == set()
+    assert outcome.held_twice == set()
+    # A reply that crosses with its caller's farewell is lost, and its lease has to run out.
+    assert len(outcome.leased_by_nobody) < 0.02 * outcome.cancelled
