@@ -72,10 +72,6 @@ class ServerProcess:
     def log(self) -> str:
         return self._log.read_text(encoding="utf-8")
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     def send(self, number: int) -> None:
         self._process.send_signal(number)
 
