@@ -30,5 +30,9 @@ async def test_long_courses_on_all_storages_do_what_the_model_does(
         open_sqlite(tmp_path / "tasks.db") as sqlite,
         open_postgres(postgres_url, schema=postgres_schema) as postgres,
     ):
-        storages: dict[str, Storage] = {"memory": MemoryStorage(), "sqlite": sqlite, "postgres": postgres}
+        storages: dict[str, Storage] = {
+            "memory": MemoryStorage(),
+            "sqlite": sqlite,
+            "postgres": postgres,
+        }
         await play(storages, settings=ON_SERVERS)
