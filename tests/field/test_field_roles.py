@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-import pytest_asyncio
 
 from leaseq.adapters.postgres import open_postgres
 from leaseq.adapters.postgres.migrator import migrate
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 
 
 class _AsServer:
-    @pytest_asyncio.fixture
-    async def migrated(self, site: Site) -> Site:
-        await migrate(site.owner_url, SCHEMA)
+    @pytest.fixture
+    def migrated(self, site: Site) -> Site:
+        # In a thread: some tests ask for this fixture while their loop runs.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(asyncio.run, migrate(site.owner_url, SCHEMA)).result()
         site.grant_least()
         return site
 
