@@ -41,7 +41,7 @@ from .requests import (
 )
 from .snapshots import Snapshots
 from .storing import Added, Demand, Found
-from .task import Leased, Queued, Task, unreadable_row
+from .task import Queued, Task, held_state, unreadable_row
 from .validation import LeaseTerms
 from .views import Beat, Enqueued, LeasedTask, Taken, TaskView, leased_view, view
 
@@ -77,9 +77,8 @@ class _Grants:
         """Return the tasks by caller, as each sees them at `now`."""
         dealt: tuple[list[LeasedTask], ...] = tuple([] for _ in self._callers)
         for task in tasks:
-            if isinstance(task.state, Leased):
-                receiver = self._receivers[task.state.lease.token]
-                dealt[receiver].append(leased_view(task, task.state.lease, now=now))
+            lease = held_state(task).lease
+            dealt[self._receivers[lease.token]].append(leased_view(task, lease, now=now))
         return Taken(tasks=dealt, dry=dry)
 
 
@@ -282,16 +281,13 @@ def _undo_wish(ref: LeaseRef) -> Wish:
 
 
 def _beat(answer: Task | TaskQueueError, *, now: datetime) -> Beat | TaskQueueError:
-    match answer:
-        case Task(state=Leased(lease=lease, cancel_requested_at=cancelled_at)):
-            return Beat(
-                lease_duration=max(timedelta(0), lease.expires_at - now),
-                cancel_requested=cancelled_at is not None,
-            )
-        case Task():
-            raise AssertionError("a heartbeat leaves its task leased")
-        case refusal:
-            return refusal
+    if isinstance(answer, TaskQueueError):
+        return answer
+    held = held_state(answer)
+    return Beat(
+        lease_duration=max(timedelta(0), held.lease.expires_at - now),
+        cancel_requested=held.cancel_requested_at is not None,
+    )
 
 
 def _enqueued(

@@ -195,6 +195,20 @@ def is_due(task: Task, now: datetime) -> bool:
     return isinstance(task.state, Queued) and task.run_after <= now
 
 
+def held_state(task: Task) -> Leased:
+    """
+    Return the state of a task that somebody holds.
+
+    Raises:
+        ValueError: nobody does.
+    """
+    match task.state:
+        case Leased() as held:
+            return held
+        case _:
+            raise ValueError(f"task {task.id} is {task.status}")
+
+
 def leasing_order(task: Task) -> tuple[int, datetime, str]:
     """Return the key by which due tasks of a queue are leased, smallest first."""
     return (-task.priority, task.run_after, task.id)
