@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from ..domain.errors import FieldViolation, InvalidArgumentError
 from ..domain.requests import NewTask
+from .keywords import refuse_unknown
 
 Payload = Mapping[str, Any] | str | None
 """A mapping that is spelt as a JSON object, or the text of one; None: an empty one."""
@@ -46,7 +47,9 @@ def new_task(type_: str, payload: Payload = None, **options: Unpack[TaskOptions]
 
     Raises:
         InvalidArgumentError: the payload is no JSON, or a span is no number.
+        TypeError: there is no such option.
     """
+    refuse_unknown(options, TaskOptions)
     return NewTask(
         type=type_,
         payload=payload_text(payload),

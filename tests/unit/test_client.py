@@ -160,6 +160,31 @@ def test_a_status_that_is_none_is_refused(client: leaseq.Client) -> None:
         client.list_tasks(statuses=["done"])
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("idempotency_kee", "'idempotency_kee'; did you mean 'idempotency_key'\\?"),
+        ("colour", "'colour'$"),
+    ],
+)
+def test_an_option_of_a_task_that_is_none_is_refused(
+    option: str, said: str, client: leaseq.Client
+) -> None:
+    options: Any = {option: "k"}
+
+    with pytest.raises(TypeError, match=f"unexpected keyword argument {said}"):
+        client.enqueue("t", {}, **options)
+
+    assert client.list_tasks().tasks == ()
+
+
+def test_an_option_of_a_list_that_is_none_is_refused(client: leaseq.Client) -> None:
+    options: Any = {"status": "dead"}
+
+    with pytest.raises(TypeError, match="argument 'status'; did you mean 'statuses'\\?"):
+        client.list_tasks(**options)
+
+
 def test_a_queue_is_paused_and_resumed(client: leaseq.Client) -> None:
     client.pause_queue("q")
     [paused] = client.list_queues()
