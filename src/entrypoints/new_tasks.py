@@ -70,12 +70,15 @@ def payload_text(payload: Payload) -> str:
     Return the JSON of `payload`; a text is taken as it is.
 
     Raises:
-        InvalidArgumentError: it holds something that JSON has no word for.
+        InvalidArgumentError: it is neither, or holds something that JSON has no word for.
     """
     if payload is None:
         return ""
     if isinstance(payload, str):
         return payload
+    # A list of pairs would pass for a dict below.
+    if not isinstance(payload, Mapping):
+        raise _refused("payload", "must be a mapping or the text of a JSON object")
     try:
         # A dict first: json knows no other mapping.
         return json.dumps(dict(payload), ensure_ascii=False, allow_nan=False)

@@ -62,6 +62,16 @@ def test_a_payload_that_json_has_no_word_for_is_refused(
         client.enqueue("t", payload)
 
 
+@pytest.mark.parametrize("payload", [[], [("a", 1)], (), {"a"}, b"{}", 0, False, 7], ids=repr)
+def test_a_payload_that_is_neither_a_mapping_nor_a_text_is_refused(
+    payload: Any, client: leaseq.Client
+) -> None:
+    refusal = "^payload: must be a mapping or the text of a JSON object$"
+
+    with pytest.raises(leaseq.InvalidArgumentError, match=refusal):
+        client.enqueue("t", payload)
+
+
 def test_a_payload_that_holds_itself_is_refused(client: leaseq.Client) -> None:
     payload: dict[str, Any] = {}
     payload["self"] = payload
