@@ -114,7 +114,7 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     ]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for index in shown:
-        # What may be long goes on in the next line; the rest is never cut.
+        # What may be long goes on in the next line; nothing is cut here.
         may_be_long = columns[index] in _LONG
         table.add_column(columns[index], no_wrap=not may_be_long, overflow="fold")
     for row in rows:
