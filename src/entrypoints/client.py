@@ -47,6 +47,7 @@ class TaskCalls:
 
         Raises:
             InvalidArgumentError: naming every fault.
+            TypeError: there is no such option.
             IdempotencyKeyReusedError: the key belongs to a task with other content.
             StorageUnavailableError: the queue cannot be reached.
         """
@@ -121,6 +122,7 @@ class TaskCalls:
 
         Raises:
             InvalidArgumentError: naming every fault.
+            TypeError: there is no such option.
         """
         wanted, page = task_list(**options)
         return await self._opened.admin.list_tasks(wanted, page)

@@ -12,6 +12,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import structlog
@@ -23,6 +24,7 @@ from .settings import LogFormat, LogLevel
 
 _MOST_FRAMES: Final = 20
 _REPEATED_AFTER: Final = 10.0
+_PACKAGE: Final = __name__.partition(".")[0]
 
 
 def configure_logging(*, level: LogLevel, form: LogFormat) -> None:
@@ -56,6 +58,31 @@ class NowAndThen(logging.Filter):
             return False
         self._last[message] = record.created
         return True
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """
+    Let leaseq log on the standard error meanwhile, in a program that configured no logging.
+
+    Only what leaseq itself logs, from INFO on unless its logger has a level. As soon as the
+    program gives the root logger a handler, that one has the word alone.
+    """
+    ours = logging.getLogger(_PACKAGE)
+    if ours.hasHandlers():
+        yield
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter("auto", on_terminal=sys.stderr.isatty()))
+    handler.addFilter(lambda _: not logging.getLogger().handlers)
+    level = ours.level
+    ours.addHandler(handler)
+    ours.setLevel(level or logging.INFO)
+    try:
+        yield
+    finally:
+        ours.removeHandler(handler)
+        ours.setLevel(level)
 
 
 def formatter(form: LogFormat, *, on_terminal: bool) -> logging.Formatter:

@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from ..domain.errors import FieldViolation, InvalidArgumentError
 from ..domain.requests import NewTask
+from .keywords import refuse_unknown
 
 Payload = Mapping[str, Any] | str | None
 """A mapping that is spelt as a JSON object, or the text of one; None: an empty one."""
@@ -46,7 +47,9 @@ def new_task(type_: str, payload: Payload = None, **options: Unpack[TaskOptions]
 
     Raises:
         InvalidArgumentError: the payload is no JSON, or a span is no number.
+        TypeError: there is no such option.
     """
+    refuse_unknown(options, TaskOptions)
     return NewTask(
         type=type_,
         payload=payload_text(payload),
@@ -67,12 +70,15 @@ def payload_text(payload: Payload) -> str:
     Return the JSON of `payload`; a text is taken as it is.
 
     Raises:
-        InvalidArgumentError: it holds something that JSON has no word for.
+        InvalidArgumentError: it is neither, or holds something that JSON has no word for.
     """
     if payload is None:
         return ""
     if isinstance(payload, str):
         return payload
+    # A list of pairs would pass for a dict below.
+    if not isinstance(payload, Mapping):
+        raise _refused("payload", "must be a mapping or the text of a JSON object")
     try:
         # A dict first: json knows no other mapping.
         return json.dumps(dict(payload), ensure_ascii=False, allow_nan=False)

@@ -8,6 +8,7 @@ from typing import TypedDict, Unpack
 from ..domain.errors import FieldViolation, InvalidArgumentError
 from ..domain.requests import PageRequest, TaskFilter
 from ..domain.task import Status
+from .keywords import refuse_unknown
 
 
 class ListOptions(TypedDict, total=False):
@@ -35,7 +36,9 @@ def task_list(**options: Unpack[ListOptions]) -> tuple[TaskFilter, PageRequest]:
 
     Raises:
         InvalidArgumentError: there is no such status.
+        TypeError: there is no such option.
     """
+    refuse_unknown(options, ListOptions)
     wanted = TaskFilter(
         queue=options.get("queue", ""),
         type=options.get("type", ""),

@@ -62,6 +62,16 @@ def test_a_payload_that_json_has_no_word_for_is_refused(
         client.enqueue("t", payload)
 
 
+@pytest.mark.parametrize("payload", [[], [("a", 1)], (), {"a"}, b"{}", 0, False, 7], ids=repr)
+def test_a_payload_that_is_neither_a_mapping_nor_a_text_is_refused(
+    payload: Any, client: leaseq.Client
+) -> None:
+    refusal = "^payload: must be a mapping or the text of a JSON object$"
+
+    with pytest.raises(leaseq.InvalidArgumentError, match=refusal):
+        client.enqueue("t", payload)
+
+
 def test_a_payload_that_holds_itself_is_refused(client: leaseq.Client) -> None:
     payload: dict[str, Any] = {}
     payload["self"] = payload
@@ -158,6 +168,31 @@ def test_tasks_are_listed_page_by_page(client: leaseq.Client) -> None:
 def test_a_status_that_is_none_is_refused(client: leaseq.Client) -> None:
     with pytest.raises(leaseq.InvalidArgumentError, match="statuses: 'done' is none of queued"):
         client.list_tasks(statuses=["done"])
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("idempotency_kee", "'idempotency_kee'; did you mean 'idempotency_key'\\?"),
+        ("colour", "'colour'$"),
+    ],
+)
+def test_an_option_of_a_task_that_is_none_is_refused(
+    option: str, said: str, client: leaseq.Client
+) -> None:
+    options: Any = {option: "k"}
+
+    with pytest.raises(TypeError, match=f"unexpected keyword argument {said}"):
+        client.enqueue("t", {}, **options)
+
+    assert client.list_tasks().tasks == ()
+
+
+def test_an_option_of_a_list_that_is_none_is_refused(client: leaseq.Client) -> None:
+    options: Any = {"status": "dead"}
+
+    with pytest.raises(TypeError, match="argument 'status'; did you mean 'statuses'\\?"):
+        client.list_tasks(**options)
 
 
 def test_a_queue_is_paused_and_resumed(client: leaseq.Client) -> None:

@@ -10,12 +10,13 @@ import typer
 from ...domain.errors import TaskQueueError
 from ...domain.limits import DEFAULT_QUEUE
 from ...domain.requests import NewTask
+from ...domain.views import Enqueued
 from ..connection import run_blocking
 from .connecting import connected
 from .options import DEFAULT_SERVER, AsJson, Server, as_duration
 from .payloads import read_payload
 from .task_text import task_fields, task_json
-from .terminal import note, print_fields, say
+from .terminal import UnwritableOutputError, note, print_fields, say
 
 
 def _as_moment(text: str) -> datetime:
@@ -142,9 +143,17 @@ def _store(new: NewTask, *, server: str, as_json: bool) -> None:
         [outcome] = run_blocking(connection.queue.enqueue([new]))
     if isinstance(outcome, TaskQueueError):
         raise outcome
+    try:
+        _print(outcome, as_json=as_json)
+    except UnwritableOutputError as error:
+        # Whoever takes this for a refusal would enqueue it again.
+        raise UnwritableOutputError(f"task {outcome.task.id} is stored, but {error}") from None
+
+
+def _print(enqueued: Enqueued, *, as_json: bool) -> None:
     if as_json:
-        say(task_json(outcome.task, created=outcome.created))
+        say(task_json(enqueued.task, created=enqueued.created))
         return
-    if not outcome.created:
+    if not enqueued.created:
         note("the key was taken already; this is the task that holds it")
-    print_fields(task_fields(outcome.task))
+    print_fields(task_fields(enqueued.task))

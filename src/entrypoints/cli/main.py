@@ -19,7 +19,7 @@ from . import dead, queues, tasks
 from .demo import demo
 from .enqueue import enqueue
 from .server import migrate, server
-from .terminal import note
+from .terminal import UnwritableOutputError, note
 from .worker import worker
 
 
@@ -30,7 +30,7 @@ class _Refusals(TyperGroup):
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except TaskQueueError as error:
+        except (TaskQueueError, UnwritableOutputError) as error:
             note(str(error))
             raise typer.Exit(1) from None
         except InvalidSettingError as error:

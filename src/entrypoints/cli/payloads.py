@@ -13,7 +13,7 @@ def read_payload(argument: str) -> str:
     Return the JSON text that `argument` gives: itself, `@FILE`, or `-` for the standard input.
 
     Raises:
-        typer.BadParameter: it cannot be read, or is not UTF-8.
+        typer.BadParameter: it cannot be read, is not UTF-8, or a file or the input is empty.
     """
     try:
         match argument:
@@ -24,9 +24,13 @@ def read_payload(argument: str) -> str:
             case _:
                 return argument
         # Editors of some systems begin a file with a byte order mark.
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except OSError as error:
         why = f"cannot read {argument[1:] or 'the standard input'}: {error.strerror}"
         raise typer.BadParameter(why, param_hint="PAYLOAD") from None
     except UnicodeDecodeError:
         raise typer.BadParameter("is not UTF-8", param_hint="PAYLOAD") from None
+    # Most likely what should have filled it failed.
+    if not text.strip():
+        raise typer.BadParameter("the payload is empty; say {}", param_hint="PAYLOAD")
+    return text

@@ -15,8 +15,9 @@ from ..settings import (
     process_environment,
     storage_settings,
 )
+from ..urls import Address
 from .options import AsJson
-from .terminal import note, say
+from .terminal import UnwritableOutputError, note, say
 
 _Storage = Annotated[
     str | None,
@@ -156,9 +157,16 @@ def _serve(settings: ServerSettings) -> None:
     from ..logs import configure_logging  # noqa: PLC0415
     from ..server import run_server, start_line  # noqa: PLC0415
 
+    def announce(address: Address) -> None:
+        # It serves all the same, and has a log to say so.
+        try:
+            say(start_line(settings, address))
+        except UnwritableOutputError as error:
+            note(str(error))
+
     configure_logging(level=settings.log_level, form=settings.log_format)
     try:
-        run_server(settings, announce=lambda address: say(start_line(settings, address)))
+        run_server(settings, announce=announce)
     except StorageError as error:
         note(f"storage {settings.storage}: {error}")
         raise typer.Exit(1) from None

@@ -12,14 +12,16 @@ import attrs
 
 from ...domain.task import AttemptError, Status
 from ...domain.views import Depth, QueueView, TaskView
+from ..printable import printable
 
 TASK_COLUMNS: Final = ("id", "queue", "type", "status", "attempts", "run after", "last error")
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+_MOST_OF_AN_ERROR: Final = 100
 QUEUE_COLUMNS: Final = ("queue", "state", *Status, "oldest due")
 
 
 def task_row(task: TaskView) -> Sequence[str]:
-    """Return a task under `TASK_COLUMNS`."""
+    """Return a task under `TASK_COLUMNS`; of a long error only how it begins."""
     return (
         task.id,
         task.queue,
@@ -27,7 +29,7 @@ def task_row(task: TaskView) -> Sequence[str]:
         task.status,
         f"{task.attempts}/{task.max_attempts}",
         _moment(task.run_after),
-        task.last_error or "",
+        _in_short(task.last_error or ""),
     )
 
 
@@ -121,6 +123,15 @@ def _age(span: timedelta) -> str:
         if seconds >= 2 * length:
             return f"{seconds // length}{unit}"
     return f"{seconds}s"
+
+
+def _in_short(text: str) -> str:
+    lines = text.strip().splitlines() or [""]
+    # Spelt out first: that makes it longer.
+    line = printable(lines[0])
+    if len(lines) == 1 and len(line) <= _MOST_OF_AN_ERROR:
+        return line
+    return line[: _MOST_OF_AN_ERROR - len("...")].rstrip() + "..."
 
 
 def _error_text(error: AttemptError) -> str:

@@ -8,7 +8,8 @@ characters spelt out, and is never read as markup.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from ..printable import printable
@@ -26,20 +27,50 @@ _STYLES: Final = {
 }
 
 
+class UnwritableOutputError(Exception):
+    """The standard output takes nothing: its disk is full, or it is closed."""
+
+
 def on_terminal() -> bool:
     """Return whether a person reads what is printed."""
-    return sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """
+    Tell a standard output that cannot be written from other trouble.
+
+    A pipe whose reader has left is none: that reader has what it wanted.
+
+    Raises:
+        UnwritableOutputError: for what the standard output raised.
+    """
+    if sys.stdout is None:  # so Python starts where it is closed
+        raise UnwritableOutputError("cannot write the output: it is closed")
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is left in its buffer would fail once more, and loudly, when Python ends.
+        with suppress(OSError):
+            sys.stdout.close()
+        why = f"cannot write the output: {error.strerror or error}"
+        raise UnwritableOutputError(why) from None
 
 
 def say(text: str) -> None:
-    """Print one line of results, as it is."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    """Print one line of results, as it is; UnwritableOutputError if that cannot be."""
+    with writing():
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
 
 
 def put(text: str) -> None:
     """Print a part of a line of results, as it is."""
-    sys.stdout.write(text)
+    with writing():
+        sys.stdout.write(text)
 
 
 def note(text: str) -> None:
@@ -83,13 +114,14 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     ]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for index in shown:
-        # What may be long goes on in the next line; the rest is never cut.
+        # What may be long goes on in the next line; nothing is cut here.
         may_be_long = columns[index] in _LONG
         table.add_column(columns[index], no_wrap=not may_be_long, overflow="fold")
     for row in rows:
         cells = [printable(row[index]) for index in shown]
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
-    console.print(table)
+    with writing():
+        console.print(table)
 
 
 def _fits(column: str, width: int) -> bool:

@@ -115,13 +115,18 @@ class Worker:
         is given back at once. If then a `def` handler still runs, the process ends under
         it by `os._exit`.
 
-        To be called on the main thread; elsewhere no signal is caught.
+        To be called on the main thread; elsewhere no signal is caught. In a program that
+        configured no logging, what the worker does is told on the standard error.
 
         Raises:
             SystemExit: with code 1, if the queue could not be told what became of all
                 tasks. Their leases run out by themselves.
         """
+        # structlog is slow to import, and programs that only register handlers need none.
+        from ..logs import heard  # noqa: PLC0415
+
         with (
+            heard(),
             self._one_run() as switch,
             self._outside.open_blocking(self._beat_deadline) as blocking,
         ):

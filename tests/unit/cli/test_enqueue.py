@@ -60,6 +60,21 @@ def test_enqueue_reads_the_payload_from_elsewhere(
     assert ran.document["payload"] == {"a": "ä"}
 
 
+@pytest.mark.parametrize("text", ["", " \n"], ids=["empty", "blank"])
+@pytest.mark.parametrize("argument", ["-", "@payload.json"])
+def test_enqueue_refuses_an_input_that_is_empty(
+    argument: str, text: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("payload.json").write_text(text)
+
+    ran = run("enqueue", "--type", "t", argument, text=text)
+
+    assert ran.code == 2
+    assert "PAYLOAD: the payload is empty; say {}" in ran.err
+    assert run("tasks", "list", "--json").document["tasks"] == []
+
+
 def test_enqueue_tells_that_the_key_was_taken(run: Run) -> None:
     first = run("enqueue", "--json", "--type", "t", "--key", "k").document
 

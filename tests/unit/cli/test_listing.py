@@ -89,3 +89,27 @@ def test_fifty_tasks_are_listed_if_nothing_is_said(run: Run, connection: Connect
     enqueue(connection, 51)
 
     assert len(run("tasks", "list", "--json").document["tasks"]) == 50
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("boom", "ValueError: boom"),
+        ("x" * 88, "ValueError: " + "x" * 88),
+        ("x" * 89, "ValueError: " + "x" * 85 + "..."),
+        ("\x1b" * 40, "ValueError: " + ("\\x1b" * 40)[:85] + "..."),
+        ("one\ntwo", "ValueError: one..."),
+    ],
+    ids=["short", "just fits", "long", "spelt out", "lines"],
+)
+def test_lists_show_one_short_line_of_an_error(
+    message: str, shown: str, run: Run, connection: Connection
+) -> None:
+    give_up(connection, message=message)
+
+    [_, dead] = run("dead", "list").rows
+    [_, task] = run("tasks", "list").rows
+    [whole] = run("dead", "list", "--json").document["tasks"]
+
+    assert dead[-1] == task[-1] == shown
+    assert whole["last_error"] == f"ValueError: {message}"
