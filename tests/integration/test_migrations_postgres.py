@@ -22,7 +22,7 @@ from leaseq.adapters.postgres.migrator import ensure_schema, migrate, schema_ver
 from leaseq.domain.errors import StorageUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
 ALL = ["0001_create_tasks"]
 
@@ -227,6 +227,49 @@ async def test_a_role_that_may_not_create_the_schema_is_told_so(
         pytest.raises(MigrationRefusedError, match="permission denied for database"),
     ):
         await migrate(url, postgres_schema)
+
+
+@pytest.mark.parametrize(
+    ("grants", "missing"),
+    [
+        ("", "GRANT USAGE, CREATE ON SCHEMA"),
+        ("GRANT USAGE ON SCHEMA {s} TO {r}", "GRANT CREATE ON SCHEMA"),
+        ("GRANT CREATE ON SCHEMA {s} TO {r}", "GRANT USAGE ON SCHEMA"),
+    ],
+)
+@pytest.mark.parametrize("make", [migrate, ensure_schema])
+async def test_a_role_that_may_not_use_the_schema_is_told_what_to_grant(
+    postgres_url: str,
+    postgres_schema: str,
+    make: Callable[[str, str], Awaitable[object]],
+    grants: LiteralString,
+    missing: str,
+) -> None:
+    with _role(postgres_url, "CREATE SCHEMA {s};" + grants, schema=postgres_schema) as url:
+        with pytest.raises(MigrationRefusedError, match=missing):
+            await make(url, postgres_schema)
+
+        assert _relations(postgres_url, postgres_schema) == set()
+
+
+async def test_a_server_that_may_not_use_a_migrated_schema_is_told_what_to_grant(
+    postgres_url: str, postgres_schema: str
+) -> None:
+    await migrate(postgres_url, postgres_schema)
+
+    with (
+        _role(postgres_url, "SELECT 1", schema=postgres_schema) as url,
+        pytest.raises(MigrationRefusedError, match="GRANT USAGE ON SCHEMA"),
+    ):
+        await ensure_schema(url, postgres_schema)
+
+
+@pytest.mark.parametrize("name", ["$user", "pg_temp", "pg_temp_1"])
+async def test_a_schema_that_a_search_path_reads_as_another_is_refused(
+    postgres_url: str, name: str
+) -> None:
+    with pytest.raises(MigrationRefusedError):
+        await migrate(postgres_url, name)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 64, "ß" * 32, "a\0b"])

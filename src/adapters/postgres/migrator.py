@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import sha256
-from typing import Any, LiteralString
+from typing import Any, Literal, LiteralString
 
 import psycopg
 from psycopg import AsyncConnection, IsolationLevel, sql
@@ -58,6 +58,12 @@ _AFTER_THE_LOCK: LiteralString = "SET LOCAL lock_timeout = '10s'"
 
 _LOCK = "SELECT pg_advisory_xact_lock(%s)"
 _SCHEMA_EXISTS = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = %s)"
+_RIGHTS = """
+    SELECT pg_catalog.has_schema_privilege(oid, 'USAGE'),
+        pg_catalog.has_schema_privilege(oid, 'CREATE')
+    FROM pg_catalog.pg_namespace WHERE nspname = %s
+"""
+_CURRENT_SCHEMA = "SELECT current_schema() = %s"
 _VERSIONS_EXIST = """
     SELECT EXISTS (
         SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n
@@ -136,6 +142,8 @@ async def _apply(
         # Read again: whoever held the lock before us may have applied everything.
         found = await _version(connection, schema)
         migrations = pending(known, found=found, only_if_empty=only_if_empty)
+        if migrations:
+            await _require_place(connection, schema)
         if migrations and not await _has_versions(connection, schema):
             await connection.execute(_CREATE_VERSIONS)
         for migration in migrations:
@@ -163,9 +171,47 @@ async def _enter(connection: AsyncConnection, schema: str) -> None:
     await connection.execute(sql.SQL(_SEARCH_PATH).format(sql.Identifier(schema)))
 
 
+async def _require_place(connection: AsyncConnection, schema: str) -> None:
+    """Refuse unless unqualified tables are made in `schema`, and by this role."""
+    await _require_right(connection, schema, "CREATE")
+    # Passed over in a search path is also what is spelt as a keyword of it, as `$user` is.
+    if not await _exists(connection, _CURRENT_SCHEMA, schema):
+        raise MigrationRefusedError(f"PostgreSQL makes no tables in a schema named {schema!r}")
+
+
+async def _require_right(
+    connection: AsyncConnection, schema: str, wanted: Literal["USAGE", "CREATE"]
+) -> None:
+    """
+    Refuse a schema that is there and lacks a right of this role.
+
+    PostgreSQL itself leaves it out of a search path without a word, and makes tables in the
+    next one.
+    """
+    cursor = await connection.execute(_RIGHTS, (schema,))
+    row = await cursor.fetchone()
+    if row is None:
+        return
+    missing = [
+        right
+        for right, granted in zip(("USAGE", "CREATE"), row, strict=True)
+        if not granted and (right, wanted) != ("CREATE", "USAGE")
+    ]
+    if missing:
+        raise MigrationRefusedError(
+            f"the role lacks rights on schema {schema!r}:"
+            f" GRANT {', '.join(missing)} ON SCHEMA {_quoted(schema)} TO the role"
+        )
+
+
+def _quoted(name: str) -> str:
+    return sql.Identifier(name).as_string()
+
+
 async def _version(connection: AsyncConnection, schema: str) -> int | None:
     if not await _has_versions(connection, schema):
         return None
+    await _require_right(connection, schema, "USAGE")
     table = sql.Identifier(schema, "leaseq_migrations")
     cursor = await connection.execute(sql.SQL(_NEWEST).format(table))
     row = await cursor.fetchone()
@@ -202,6 +248,9 @@ def _check_name(schema: str) -> None:
     # PostgreSQL cuts longer names, and a NUL ends one: we would look for another than we make.
     if not 1 <= len(schema.encode()) <= 63 or "\0" in schema:  # noqa: PLR2004  NAMEDATALEN - 1
         raise MigrationRefusedError(f"schema name {schema!r} is not of 1 to 63 bytes")
+    if schema.startswith("pg_"):
+        # Temporary tables have theirs there, which end with their session.
+        raise MigrationRefusedError(f"schema name {schema!r} is PostgreSQL's own: it begins pg_")
 
 
 def _parsed(dsn: str) -> dict[str, Any]:
