@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from leaseq.adapters.migrations import (
     MigrationRefusedError,
@@ -19,7 +20,7 @@ from leaseq.adapters.migrations import (
     SchemaTooNewError,
 )
 from leaseq.adapters.postgres.migrator import ensure_schema, migrate, schema_version
-from leaseq.domain.errors import StorageUnavailableError
+from leaseq.domain.errors import StorageError, StorageUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -281,6 +282,28 @@ async def test_a_name_that_postgresql_would_change_is_refused(postgres_url: str,
 async def test_an_unreachable_database_may_come_back_later() -> None:
     with pytest.raises(StorageUnavailableError):
         await migrate("postgresql://127.0.0.1:1/none", "leaseq")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"dbname": "leaseq_none"}, "database .* does not exist"),
+        ({"user": "leaseq_none"}, "authentication failed|does not exist"),
+        ({"password": "wrong"}, "authentication failed"),
+        ({"sslmode": "bogus"}, "invalid sslmode"),
+        ({"port": "99999"}, "invalid port number"),
+        ({"connect_timeout": "soon"}, "not one that PostgreSQL understands"),
+    ],
+)
+async def test_what_waiting_does_not_heal_is_no_unavailable_storage(
+    postgres_url: str, postgres_schema: str, change: dict[str, str], told: str
+) -> None:
+    dsn = make_conninfo(postgres_url, **change)
+
+    with pytest.raises(StorageError, match=told) as caught:
+        await ensure_schema(dsn, postgres_schema)
+
+    assert not isinstance(caught.value, StorageUnavailableError)
 
 
 async def test_a_bad_dsn_is_not_repeated_in_the_error() -> None:

@@ -17,13 +17,14 @@ import psycopg
 from psycopg import AsyncConnection, IsolationLevel, sql
 from psycopg.conninfo import conninfo_to_dict
 
-from ...domain.errors import StorageUnavailableError
+from ...domain.errors import StorageError, StorageUnavailableError
 from ..migrations import (
     Migration,
     MigrationRefusedError,
     pending,
     read_migrations,
 )
+from .faults import lasting_fault, words_of_driver
 
 # How long each call may take in all. Bounds on the server (below) end earlier and say more; these
 # are for a server that has stopped answering while its machine still acknowledges packets.
@@ -93,6 +94,7 @@ async def schema_version(dsn: str, schema: str) -> int | None:
     Raises:
         StorageUnavailableError: the database cannot be reached.
         MigrationRefusedError: this role may not look.
+        StorageError: the DSN, the role, its password or the database is wrong.
     """
     async with _connected(dsn, schema, seconds=_VERSION_SECONDS) as connection:
         return await _version(connection, schema)
@@ -109,6 +111,7 @@ async def ensure_schema(dsn: str, schema: str) -> None:
         SchemaTooNewError: it is newer.
         StorageUnavailableError: the database cannot be reached, or a lock not be had.
         MigrationRefusedError: the database refused; nothing was changed.
+        StorageError: the DSN, the role, its password or the database is wrong.
     """
     migrations = read_migrations("postgres")
     async with _connected(dsn, schema, seconds=_ENSURE_SECONDS) as connection:
@@ -127,6 +130,7 @@ async def migrate(dsn: str, schema: str) -> list[str]:
         SchemaTooNewError: it is newer.
         StorageUnavailableError: the database cannot be reached, or a lock not be had.
         MigrationRefusedError: the database refused; nothing was changed.
+        StorageError: the DSN, the role, its password or the database is wrong.
     """
     migrations = read_migrations("postgres")
     async with _connected(dsn, schema, seconds=_MIGRATE_SECONDS) as connection:
@@ -269,17 +273,22 @@ def _translated(schema: str) -> Iterator[None]:
     except TimeoutError as error:
         raise StorageUnavailableError("the database does not answer in time") from error
     except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction) as error:
-        raise StorageUnavailableError(f"PostgreSQL is not available: {_summary(error)}") from error
+        if why := lasting_fault(error):
+            raise StorageError(f"PostgreSQL cannot be used: {why}") from error
+        raise StorageUnavailableError(
+            f"PostgreSQL is not available: {words_of_driver(error)}"
+        ) from error
+    except psycopg.ProgrammingError as error:
+        if error.sqlstate is None:
+            # Raised by the driver itself, for the DSN, which it may quote.
+            raise StorageError("the DSN is not one that PostgreSQL understands") from None
+        reason = words_of_driver(error)
+        raise MigrationRefusedError(f"cannot migrate schema {schema!r}: {reason}") from error
     except psycopg.Error as error:
-        reason = _summary(error)
+        reason = words_of_driver(error)
         raise MigrationRefusedError(f"cannot migrate schema {schema!r}: {reason}") from error
     except UnicodeError:
         # Of a host that cannot be looked up, or of a lone surrogate anywhere. It quotes either.
         raise MigrationRefusedError(
             "the DSN or the schema's name holds what cannot be sent to PostgreSQL"
         ) from None
-
-
-def _summary(error: psycopg.Error) -> str:
-    """Return the message without its details, which may quote a row, payload and all."""
-    return error.diag.message_primary or str(error)
