@@ -234,6 +234,12 @@ def _sqlite(rest: str) -> SqliteUrl:
 
 def _postgres(text: str) -> PostgresUrl:
     # libpq has no parameters of these names, so they are ours to take; all others stay as they are.
+    if _is_ambiguous(text.partition("://")[2]):
+        # libpq would take the rest of the password for a host, and say its name.
+        raise _refused(
+            "the password must be percent-encoded: write @ as %40, / as %2F, : as %3A,"
+            " ? as %3F and # as %23"
+        )
     base, _, query = text.partition("?")
     parameters = query.split("&") if query else []
     ours = {
@@ -251,6 +257,20 @@ def _postgres(text: str) -> PostgresUrl:
     except ValueError as error:
         raise _refused(str(error)) from None
     return url
+
+
+def _is_ambiguous(rest: str) -> bool:
+    """Whether what follows the scheme ends its user, password or host in more than one place."""
+    base, _, query = rest.partition("?")
+    authority, _, path = base.partition("/")
+    user_info, _, _ = authority.rpartition("@")
+    names = [parameter.partition("=")[0] for parameter in query.split("&")]
+    return (
+        "@" in user_info
+        or user_info.count(":") > 1
+        or "@" in path
+        or any("@" in name for name in names)
+    )
 
 
 def _grpc(rest: str) -> GrpcUrl:

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from leaseq.adapters.migrations import (
     MigrationRefusedError,
@@ -19,10 +20,10 @@ from leaseq.adapters.migrations import (
     SchemaTooNewError,
 )
 from leaseq.adapters.postgres.migrator import ensure_schema, migrate, schema_version
-from leaseq.domain.errors import StorageUnavailableError
+from leaseq.domain.errors import StorageError, StorageUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
 ALL = ["0001_create_tasks"]
 
@@ -229,6 +230,49 @@ async def test_a_role_that_may_not_create_the_schema_is_told_so(
         await migrate(url, postgres_schema)
 
 
+@pytest.mark.parametrize(
+    ("grants", "missing"),
+    [
+        ("", "GRANT USAGE, CREATE ON SCHEMA"),
+        ("GRANT USAGE ON SCHEMA {s} TO {r}", "GRANT CREATE ON SCHEMA"),
+        ("GRANT CREATE ON SCHEMA {s} TO {r}", "GRANT USAGE ON SCHEMA"),
+    ],
+)
+@pytest.mark.parametrize("make", [migrate, ensure_schema])
+async def test_a_role_that_may_not_use_the_schema_is_told_what_to_grant(
+    postgres_url: str,
+    postgres_schema: str,
+    make: Callable[[str, str], Awaitable[object]],
+    grants: LiteralString,
+    missing: str,
+) -> None:
+    with _role(postgres_url, "CREATE SCHEMA {s};" + grants, schema=postgres_schema) as url:
+        with pytest.raises(MigrationRefusedError, match=missing):
+            await make(url, postgres_schema)
+
+        assert _relations(postgres_url, postgres_schema) == set()
+
+
+async def test_a_server_that_may_not_use_a_migrated_schema_is_told_what_to_grant(
+    postgres_url: str, postgres_schema: str
+) -> None:
+    await migrate(postgres_url, postgres_schema)
+
+    with (
+        _role(postgres_url, "SELECT 1", schema=postgres_schema) as url,
+        pytest.raises(MigrationRefusedError, match="GRANT USAGE ON SCHEMA"),
+    ):
+        await ensure_schema(url, postgres_schema)
+
+
+@pytest.mark.parametrize("name", ["$user", "pg_temp", "pg_temp_1"])
+async def test_a_schema_that_a_search_path_reads_as_another_is_refused(
+    postgres_url: str, name: str
+) -> None:
+    with pytest.raises(MigrationRefusedError):
+        await migrate(postgres_url, name)
+
+
 @pytest.mark.parametrize("name", ["", "x" * 64, "ß" * 32, "a\0b"])
 async def test_a_name_that_postgresql_would_change_is_refused(postgres_url: str, name: str) -> None:
     with pytest.raises(MigrationRefusedError, match="1 to 63 bytes"):
@@ -238,6 +282,28 @@ async def test_a_name_that_postgresql_would_change_is_refused(postgres_url: str,
 async def test_an_unreachable_database_may_come_back_later() -> None:
     with pytest.raises(StorageUnavailableError):
         await migrate("postgresql://127.0.0.1:1/none", "leaseq")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"dbname": "leaseq_none"}, "database .* does not exist"),
+        ({"user": "leaseq_none"}, "authentication failed|does not exist"),
+        ({"password": "wrong"}, "authentication failed"),
+        ({"sslmode": "bogus"}, "invalid sslmode"),
+        ({"port": "99999"}, "invalid port number"),
+        ({"connect_timeout": "soon"}, "not one that PostgreSQL understands"),
+    ],
+)
+async def test_what_waiting_does_not_heal_is_no_unavailable_storage(
+    postgres_url: str, postgres_schema: str, change: dict[str, str], told: str
+) -> None:
+    dsn = make_conninfo(postgres_url, **change)
+
+    with pytest.raises(StorageError, match=told) as caught:
+        await ensure_schema(dsn, postgres_schema)
+
+    assert not isinstance(caught.value, StorageUnavailableError)
 
 
 async def test_a_bad_dsn_is_not_repeated_in_the_error() -> None:

@@ -5,7 +5,13 @@ import pytest
 from psycopg import errors
 from psycopg_pool import PoolTimeout
 
-from leaseq.adapters.postgres.faults import breaks_connection, is_refusal, translated
+from leaseq.adapters.postgres.faults import (
+    breaks_connection,
+    is_refusal,
+    lasting_fault,
+    translated,
+    words_of_driver,
+)
 from leaseq.domain.errors import StorageError, StorageUnavailableError
 
 SECRET = "postgresql://ada:hunter2@db/leaseq {payload}"
@@ -74,3 +80,50 @@ def test_no_message_quotes_what_the_driver_said_and_the_cause_is_kept(error: Exc
     assert "hunter2" not in str(told.value)
     assert "payload" not in str(told.value)
     assert told.value.__cause__ is error
+
+
+AT = 'connection to server at "127.0.0.1", port 1 failed: '
+NO_DATABASE = f'connection failed: {AT}FATAL:  database "x" does not exist'
+AWAY = f"connection failed: {AT}Connection refused\n\tIs the server running on that host?"
+SEVERAL = "\nMultiple connection attempts failed. All failures were:\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (psycopg.OperationalError(NO_DATABASE), 'database "x" does not exist'),
+        (
+            psycopg.OperationalError(f"{NO_DATABASE}{SEVERAL}- host: a: {NO_DATABASE}"),
+            'database "x" does not exist',
+        ),
+        (
+            psycopg.OperationalError('connection is bad: invalid sslmode value: "hunter2"'),
+            "the DSN has an invalid sslmode",
+        ),
+        (errors.InvalidPassword("28P01"), "InvalidPassword"),
+    ],
+)
+def test_what_no_waiting_heals_is_told_at_once(error: psycopg.Error, why: str) -> None:
+    assert lasting_fault(error) == why
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        psycopg.OperationalError(AWAY),
+        psycopg.OperationalError(f"connection failed: {AT}FATAL:  the database system is starting"),
+        psycopg.OperationalError(f"{AWAY}{SEVERAL}- host: a: {NO_DATABASE}\n- host: b: {AWAY}"),
+        psycopg.OperationalError(f"{NO_DATABASE}\nDETAIL:  Its folder is missing."),
+        psycopg.OperationalError("failed to resolve host 'x'"),
+        psycopg.OperationalError(""),
+        errors.AdminShutdown("57P01"),
+    ],
+)
+def test_what_may_heal_is_waited_for(error: psycopg.Error) -> None:
+    assert lasting_fault(error) is None
+
+
+def test_what_may_be_of_a_password_is_cut_from_what_the_driver_says() -> None:
+    error = psycopg.OperationalError("failed to resolve host 'hunter2@h': unknown")
+
+    assert words_of_driver(error) == "failed to resolve host '***@h': unknown"

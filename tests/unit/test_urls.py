@@ -75,6 +75,32 @@ def test_a_malformed_url_is_answered_with_a_hint(text: str, hint: str) -> None:
     assert hint in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "password", ["p@hunter2", "p/hunter2", "p:hunter2", "p?hunter2", "@hunter2"]
+)
+def test_a_password_that_is_not_percent_encoded_is_refused_and_not_shown(password: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="percent-encoded") as refusal:
+        parse_url(f"postgresql://leaseq:{password}@127.0.0.1/x")
+
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://u:p%40%2F%3A@h:5432/db",
+        "postgresql://u@[::1]:5432,h:5433/db?options=a@b",
+        "postgresql://h:5432/db?application_name=a@b:c/d",
+        "postgresql:///db?host=/run/postgresql",
+    ],
+)
+def test_a_url_that_libpq_reads_in_one_way_is_taken_as_it_is(text: str) -> None:
+    url = parse_url(text)
+
+    assert isinstance(url, PostgresUrl)
+    assert url.dsn == text
+
+
 def test_a_server_is_no_storage() -> None:
     with pytest.raises(InvalidArgumentError, match="names a server"):
         parse_storage_url("grpc://localhost:7480")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -24,6 +25,34 @@ _PASSING: Final = ("08", "25006", "40", "53", "55", "57", "58")
 # After these the statement is over and the connection as good as before: cancelled or
 # timed out, lock not had, deadlock, serialization.
 _ENDED_THE_STATEMENT_ONLY: Final = ("57014", "55P03", "40")
+
+_LASTING_STATES: Final = ("28", "3D")
+"""What the server says of a role, a password or a database that it does not accept."""
+
+# At a connection's start the driver keeps no SQLSTATE, so that what is left are the words.
+# Those of libpq about options are not translated as we start it; a server that speaks another
+# language is taken for one that is away.
+_LASTING_WORDS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (re.compile(r"is bad: invalid (?P<what>[\w-]+) value: "), "the DSN has an invalid {what}"),
+    (re.compile(r"is bad: invalid (?P<what>port number): "), "the DSN has an invalid {what}"),
+    (
+        re.compile(r'is bad: invalid integer value ".*" for connection option "(?P<what>\w+)"'),
+        "the DSN has an invalid {what}",
+    ),
+    (re.compile(r"is bad: definition of service "), "the DSN names an unknown service"),
+    (
+        re.compile(
+            r'FATAL:  (?P<what>database ".*" does not exist|role ".*" does not exist'
+            r'|role ".*" is not permitted to log in|no such database: .*'
+            r'|password authentication failed for user ".*"|no pg_hba\.conf entry for .*'
+            r'|permission denied for database ".*")$'
+        ),
+        "{what}",
+    ),
+    (re.compile(r"(?P<what>no password supplied)$"), "{what}"),
+)
+_SEVERAL: Final = "Multiple connection attempts failed"
+_BEFORE_A_HOST: Final = re.compile(r"[^\s'\"]*@(?=[^\s@]*)")
 
 _STALE_PLAN: Final = "0A000"
 """`cached plan must not change result type`: the schema was migrated under a connection."""
@@ -69,6 +98,38 @@ def breaks_connection(error: psycopg.Error) -> bool:
     if state == _STALE_PLAN:
         return True
     return state.startswith(_PASSING) and not state.startswith(_ENDED_THE_STATEMENT_ONLY)
+
+
+def lasting_fault(error: psycopg.Error) -> str | None:
+    """
+    Return why no connection will be had however often it is tried, or None if it may be.
+
+    Where several hosts were tried, all of them must have said so.
+    """
+    if (error.sqlstate or "").startswith(_LASTING_STATES):
+        return error.diag.message_primary or type(error).__name__
+    if error.sqlstate is not None:
+        return None
+    lines = [line for line in str(error).splitlines() if not line.startswith("\t")]
+    several = next((at for at, line in enumerate(lines) if line.startswith(_SEVERAL)), None)
+    reasons = [_lasting(line) for line in lines[0 if several is None else several + 1 :]]
+    return reasons[-1] if reasons and None not in reasons else None
+
+
+def _lasting(line: str) -> str | None:
+    for pattern, reason in _LASTING_WORDS:
+        if found := pattern.search(line):
+            return reason.format(**found.groupdict())
+    return None
+
+
+def words_of_driver(error: psycopg.Error) -> str:
+    """
+    Return the message without its details, which may quote a row, payload and all.
+
+    Nor with what stands before an `@`, which may be of a password.
+    """
+    return error.diag.message_primary or _BEFORE_A_HOST.sub("***@", str(error))
 
 
 def storage_error(error: psycopg.Error | UnicodeEncodeError) -> StorageError:

@@ -11,19 +11,20 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import sha256
-from typing import Any, LiteralString
+from typing import Any, Literal, LiteralString
 
 import psycopg
 from psycopg import AsyncConnection, IsolationLevel, sql
 from psycopg.conninfo import conninfo_to_dict
 
-from ...domain.errors import StorageUnavailableError
+from ...domain.errors import StorageError, StorageUnavailableError
 from ..migrations import (
     Migration,
     MigrationRefusedError,
     pending,
     read_migrations,
 )
+from .faults import lasting_fault, words_of_driver
 
 # How long each call may take in all. Bounds on the server (below) end earlier and say more; these
 # are for a server that has stopped answering while its machine still acknowledges packets.
@@ -58,6 +59,12 @@ _AFTER_THE_LOCK: LiteralString = "SET LOCAL lock_timeout = '10s'"
 
 _LOCK = "SELECT pg_advisory_xact_lock(%s)"
 _SCHEMA_EXISTS = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = %s)"
+_RIGHTS = """
+    SELECT pg_catalog.has_schema_privilege(oid, 'USAGE'),
+        pg_catalog.has_schema_privilege(oid, 'CREATE')
+    FROM pg_catalog.pg_namespace WHERE nspname = %s
+"""
+_CURRENT_SCHEMA = "SELECT current_schema() = %s"
 _VERSIONS_EXIST = """
     SELECT EXISTS (
         SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n
@@ -87,6 +94,7 @@ async def schema_version(dsn: str, schema: str) -> int | None:
     Raises:
         StorageUnavailableError: the database cannot be reached.
         MigrationRefusedError: this role may not look.
+        StorageError: the DSN, the role, its password or the database is wrong.
     """
     async with _connected(dsn, schema, seconds=_VERSION_SECONDS) as connection:
         return await _version(connection, schema)
@@ -103,6 +111,7 @@ async def ensure_schema(dsn: str, schema: str) -> None:
         SchemaTooNewError: it is newer.
         StorageUnavailableError: the database cannot be reached, or a lock not be had.
         MigrationRefusedError: the database refused; nothing was changed.
+        StorageError: the DSN, the role, its password or the database is wrong.
     """
     migrations = read_migrations("postgres")
     async with _connected(dsn, schema, seconds=_ENSURE_SECONDS) as connection:
@@ -121,6 +130,7 @@ async def migrate(dsn: str, schema: str) -> list[str]:
         SchemaTooNewError: it is newer.
         StorageUnavailableError: the database cannot be reached, or a lock not be had.
         MigrationRefusedError: the database refused; nothing was changed.
+        StorageError: the DSN, the role, its password or the database is wrong.
     """
     migrations = read_migrations("postgres")
     async with _connected(dsn, schema, seconds=_MIGRATE_SECONDS) as connection:
@@ -136,6 +146,8 @@ async def _apply(
         # Read again: whoever held the lock before us may have applied everything.
         found = await _version(connection, schema)
         migrations = pending(known, found=found, only_if_empty=only_if_empty)
+        if migrations:
+            await _require_place(connection, schema)
         if migrations and not await _has_versions(connection, schema):
             await connection.execute(_CREATE_VERSIONS)
         for migration in migrations:
@@ -163,9 +175,47 @@ async def _enter(connection: AsyncConnection, schema: str) -> None:
     await connection.execute(sql.SQL(_SEARCH_PATH).format(sql.Identifier(schema)))
 
 
+async def _require_place(connection: AsyncConnection, schema: str) -> None:
+    """Refuse unless unqualified tables are made in `schema`, and by this role."""
+    await _require_right(connection, schema, "CREATE")
+    # Passed over in a search path is also what is spelt as a keyword of it, as `$user` is.
+    if not await _exists(connection, _CURRENT_SCHEMA, schema):
+        raise MigrationRefusedError(f"PostgreSQL makes no tables in a schema named {schema!r}")
+
+
+async def _require_right(
+    connection: AsyncConnection, schema: str, wanted: Literal["USAGE", "CREATE"]
+) -> None:
+    """
+    Refuse a schema that is there and lacks a right of this role.
+
+    PostgreSQL itself leaves it out of a search path without a word, and makes tables in the
+    next one.
+    """
+    cursor = await connection.execute(_RIGHTS, (schema,))
+    row = await cursor.fetchone()
+    if row is None:
+        return
+    missing = [
+        right
+        for right, granted in zip(("USAGE", "CREATE"), row, strict=True)
+        if not granted and (right, wanted) != ("CREATE", "USAGE")
+    ]
+    if missing:
+        raise MigrationRefusedError(
+            f"the role lacks rights on schema {schema!r}:"
+            f" GRANT {', '.join(missing)} ON SCHEMA {_quoted(schema)} TO the role"
+        )
+
+
+def _quoted(name: str) -> str:
+    return sql.Identifier(name).as_string()
+
+
 async def _version(connection: AsyncConnection, schema: str) -> int | None:
     if not await _has_versions(connection, schema):
         return None
+    await _require_right(connection, schema, "USAGE")
     table = sql.Identifier(schema, "leaseq_migrations")
     cursor = await connection.execute(sql.SQL(_NEWEST).format(table))
     row = await cursor.fetchone()
@@ -202,6 +252,9 @@ def _check_name(schema: str) -> None:
     # PostgreSQL cuts longer names, and a NUL ends one: we would look for another than we make.
     if not 1 <= len(schema.encode()) <= 63 or "\0" in schema:  # noqa: PLR2004  NAMEDATALEN - 1
         raise MigrationRefusedError(f"schema name {schema!r} is not of 1 to 63 bytes")
+    if schema.startswith("pg_"):
+        # Temporary tables have theirs there, which end with their session.
+        raise MigrationRefusedError(f"schema name {schema!r} is PostgreSQL's own: it begins pg_")
 
 
 def _parsed(dsn: str) -> dict[str, Any]:
@@ -220,17 +273,22 @@ def _translated(schema: str) -> Iterator[None]:
     except TimeoutError as error:
         raise StorageUnavailableError("the database does not answer in time") from error
     except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction) as error:
-        raise StorageUnavailableError(f"PostgreSQL is not available: {_summary(error)}") from error
+        if why := lasting_fault(error):
+            raise StorageError(f"PostgreSQL cannot be used: {why}") from error
+        raise StorageUnavailableError(
+            f"PostgreSQL is not available: {words_of_driver(error)}"
+        ) from error
+    except psycopg.ProgrammingError as error:
+        if error.sqlstate is None:
+            # Raised by the driver itself, for the DSN, which it may quote.
+            raise StorageError("the DSN is not one that PostgreSQL understands") from None
+        reason = words_of_driver(error)
+        raise MigrationRefusedError(f"cannot migrate schema {schema!r}: {reason}") from error
     except psycopg.Error as error:
-        reason = _summary(error)
+        reason = words_of_driver(error)
         raise MigrationRefusedError(f"cannot migrate schema {schema!r}: {reason}") from error
     except UnicodeError:
         # Of a host that cannot be looked up, or of a lone surrogate anywhere. It quotes either.
         raise MigrationRefusedError(
             "the DSN or the schema's name holds what cannot be sent to PostgreSQL"
         ) from None
-
-
-def _summary(error: psycopg.Error) -> str:
-    """Return the message without its details, which may quote a row, payload and all."""
-    return error.diag.message_primary or str(error)
