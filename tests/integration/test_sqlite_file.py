@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import stat
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -126,6 +128,25 @@ async def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     before = path.read_bytes()
 
     await _is_refused(path, "damaged, or none")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("journal", ["DELETE", "WAL"])
+async def test_the_database_of_another_program_is_refused_and_left_as_it_was(
+    tmp_path: Path, journal: str
+) -> None:
+    path = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path)) as theirs:
+        theirs.execute(f"PRAGMA journal_mode = {journal}")
+        for name in ("songs", "albums", "bands", "years"):
+            theirs.execute(f"CREATE TABLE {name} (id)")
+        theirs.commit()
+    before = path.read_bytes()
+
+    await _is_refused(path, "another program's database: it holds 'songs', .* and 1 more")
+    with pytest.raises(StorageError, match="another program's database"):
+        migrate_file(path)
+
     assert path.read_bytes() == before
 
 

@@ -205,6 +205,7 @@ async def _require_right(
         raise MigrationRefusedError(
             f"the role lacks rights on schema {schema!r}:"
             f" GRANT {', '.join(missing)} ON SCHEMA {_quoted(schema)} TO the role"
+            + (", or run `leaseq migrate` as its owner" if wanted == "CREATE" else "")
         )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import quote
 
 from ...domain.errors import StorageError
+from .foreign import require_ours
 from .migrator import ensure_schema
 
 _PRAGMAS: Final = (
@@ -38,8 +39,9 @@ def connect_writer(path: Path, *, lock_wait: timedelta) -> sqlite3.Connection:
 
     Raises:
         MigrationError: as for `ensure_schema`.
-        StorageError: the file cannot be used with a write-ahead log.
+        StorageError: the file is another program's, or cannot be used with a write-ahead log.
     """
+    require_ours(path, lock_wait=lock_wait)
     with _closed_on_error(_connect(path, lock_wait)) as connection:
         ensure_schema(connection)
         connection.execute(_SHORT_WAIT)

@@ -10,7 +10,9 @@ from typing import Final
 
 from ...domain.errors import StorageError
 from .connection import open_file
+from .faults import is_busy, storage_error
 from .file import prepare
+from .foreign import require_ours
 from .migrator import migrate
 
 _LOCK_WAIT: Final = timedelta(seconds=60)
@@ -28,7 +30,11 @@ def migrate_file(path: str | os.PathLike[str], *, lock_wait: timedelta = _LOCK_W
         StorageError: it cannot be used or migrated, saying why.
     """
     try:
-        with closing(open_file(prepare(path), lock_wait=lock_wait)) as connection:
+        file = prepare(path)
+        require_ours(file, lock_wait=lock_wait)
+        with closing(open_file(file, lock_wait=lock_wait)) as connection:
             return migrate(connection)
     except sqlite3.Error as error:
+        if is_busy(error):
+            raise storage_error(error) from error
         raise StorageError(f"cannot open the SQLite file {os.fspath(path)!r}: {error}") from error
