@@ -34,6 +34,7 @@ ACCEPTED = [
     ("1e308", "1" + "0" * 308 + ".0"),
     ("5e-324", "0." + "0" * 323 + "5"),
     ("[" * 64 + "]" * 64, "[" * 64 + "]" * 64),
+    ('{"a": ' * 64 + "1" + "}" * 64, '{"a": ' * 64 + "1" + "}" * 64),
 ]
 
 
@@ -64,6 +65,8 @@ REFUSED = [
     ("1" * 1001, "more than 1000 digits"),
     ("0." + "1" * 1001, "more than 1000 digits"),
     ("[" * 65 + "]" * 65, "nested deeper than 64"),
+    ('{"a": ' * 65 + "1" + "}" * 65, "nested deeper than 64"),
+    ('{"a": [' * 32 + "[1]" + "]}" * 32, "nested deeper than 64"),
     ("[" * 100_000 + "]" * 100_000, "nested deeper than 64"),
     ('{"a":' * 100_000, "nested deeper than 64"),
     ("[" + ",".join(["1e308"] * 20_000) + "]", "larger than 1 MiB as kept"),
@@ -106,6 +109,13 @@ def test_says_where_the_fault_is(text: str, path: str) -> None:
 
     assert refused.value.path == path
     assert str(refused.value).startswith(f"at {path}: ")
+
+
+def test_a_long_key_is_cut() -> None:
+    with pytest.raises(RefusedJsonError) as refused:
+        normalise('{"' + "k" * 60 + '": "\\u0000"}')
+
+    assert refused.value.path == "." + "k" * 50
 
 
 def test_a_path_is_cut() -> None:

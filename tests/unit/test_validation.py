@@ -149,6 +149,11 @@ def test_refuses_a_task_past_the_bounds(fields: dict[str, Any], named: list[str]
     assert faults(lambda: made(new)) == named
 
 
+@pytest.mark.parametrize("delay", [timedelta(0), MICROSECOND, timedelta(hours=1)])
+def test_a_delay_is_counted_from_now(delay: timedelta) -> None:
+    assert made(NewTask(type="t", delay=delay)).run_after == NOON + delay
+
+
 def test_a_moment_in_the_past_means_now() -> None:
     assert made(NewTask(type="t", run_after=NOON - MICROSECOND)).run_after == NOON
 
