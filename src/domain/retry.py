@@ -56,6 +56,5 @@ class RetryPolicy:
         """
         base, cap = self.base // _MICROSECOND, self.cap // _MICROSECOND
         floor = min(cap, base << min(attempts, _MAX_EXPONENT))
-        # Rounding of the product could reach half of the floor, which is outside the interval.
-        extra = min(int(jitter * (floor / 2)), (floor - 1) // 2)
-        return (floor + extra) * _MICROSECOND
+        # The largest draw, 1 - 2**-53, never rounds the product up to half of the floor.
+        return (floor + int(jitter * (floor / 2))) * _MICROSECOND
