@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -253,3 +254,11 @@ async def test_behind_a_pooler_nothing_is_left_in_a_session(postgres_url: str) -
     assert inside == [("1s",)]
     assert count == [(0,)]
     assert default == [("0",)]
+
+
+async def test_a_program_without_logging_hears_no_warnings_of_the_pool(postgres_url: str) -> None:
+    async with opened(postgres_url):
+        handlers = logging.getLogger("psycopg.pool").handlers
+
+    # With a handler of its own, what it warns of does not go to `logging.lastResort`.
+    assert any(isinstance(handler, logging.NullHandler) for handler in handlers)

@@ -10,6 +10,7 @@ to wait for the very server that does not answer.
 from __future__ import annotations
 
 import asyncio
+import logging
 import select
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -59,6 +60,7 @@ _GRACE: Final = timedelta(seconds=2)
 """What a server is given beyond `statement` to say that it stopped."""
 
 _CLOSE_SECONDS: Final = 5.0
+_UNHEARD: Final = logging.NullHandler()
 
 
 @attrs.frozen(kw_only=True)
@@ -104,6 +106,9 @@ class Connections:
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """Keep connections for the length of the block."""
+        # What a pool warns of while it is closed would reach the standard error of programs
+        # that configured no logging, and alarm whoever reads it.
+        logging.getLogger("psycopg.pool").addHandler(_UNHEARD)
         await self._general.open()
         await self._reserved.open()
         try:
