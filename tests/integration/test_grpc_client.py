@@ -170,6 +170,21 @@ async def test_tasks_that_arrive_after_their_caller_was_cancelled_are_given_back
         assert (task.status, task.attempts) == (Status.QUEUED, 0)
 
 
+async def test_a_caller_that_leaves_ends_its_own_wait_and_no_other() -> None:
+    async with memory_server() as server, open_aio_client(server.target) as client:
+        request = LeaseRequest(worker_id="w", wait=LONG)
+        leaving = asyncio.create_task(client.queue.lease(request))
+        staying = asyncio.create_task(client.queue.lease(request))
+        await until_in_flight(server, 2)
+
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        await until_in_flight(server, 1)
+
+        await client.queue.enqueue([A_TASK])
+        assert len(await staying) == 1
+
+
 async def test_a_cancelled_lease_soon_stops_waiting_at_the_server() -> None:
     async with memory_server() as server, open_aio_client(server.target) as client:
         request = LeaseRequest(worker_id="w", wait=LONG)

@@ -32,6 +32,7 @@ def test_clients_that_change_their_minds_lose_no_task(tmp_path: Path) -> None:
     assert set(outcome.statuses) <= {"queued", "leased"}
     assert outcome.held_but_not_leased == set()
     assert outcome.held_twice == set()
+    assert outcome.leased_by_nobody == set()
 
 
 def test_ten_stops_lose_nothing_and_charge_nothing(tmp_path: Path) -> None:

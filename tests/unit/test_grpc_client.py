@@ -32,7 +32,7 @@ from leaseq.domain.requests import (
     Release,
 )
 from leaseq.domain.views import Enqueued, LeasedTask
-from leaseq.testing import FixedJitter
+from leaseq.testing import CountingIds, FixedJitter
 from wire_values import EVERYTHING, TASK_ID
 
 AWAY = CallFailedError(Verdict(code=grpc.StatusCode.UNAVAILABLE, message="away"))
@@ -78,7 +78,13 @@ class ScriptedTransport:
 
 def a_queue(transport: ScriptedTransport) -> GrpcTaskQueue:
     caller = Caller(transport=transport, jitter=FixedJitter())
-    return GrpcTaskQueue(caller=caller, transport=transport, shelter=NoShelter(), timeout=TIMEOUT)
+    return GrpcTaskQueue(
+        caller=caller,
+        transport=transport,
+        ids=CountingIds(),
+        shelter=NoShelter(),
+        timeout=TIMEOUT,
+    )
 
 
 def all_done(request: bytes) -> pb.SettleResponse:
@@ -90,6 +96,19 @@ def all_created(request: bytes) -> pb.EnqueueBatchResponse:
     enqueued = pb.EnqueueResult(ok=write_enqueued(Enqueued(task=EVERYTHING, created=True)))
     tasks = pb.EnqueueBatchRequest.FromString(request).tasks
     return pb.EnqueueBatchResponse(results=[enqueued for _ in tasks])
+
+
+async def test_each_lease_call_has_a_name_of_its_own() -> None:
+    transport = ScriptedTransport(pb.LeaseResponse())
+    queue = a_queue(transport)
+
+    await queue.lease(LeaseRequest(worker_id="w"))
+    await queue.lease(LeaseRequest(worker_id="w"))
+
+    first, second = map(pb.LeaseRequest.FromString, transport.requests)
+    assert first.call_id
+    assert second.call_id
+    assert first.call_id != second.call_id
 
 
 async def test_a_settle_is_repeated_until_a_server_answers() -> None:

@@ -11,7 +11,7 @@ import pytest
 from leaseq.adapters.grpc.calls import Calls, Context, Parcel
 from leaseq.adapters.grpc.generated import queue_pb2 as pb
 from leaseq.adapters.grpc.methods import LEASE
-from leaseq.adapters.grpc.waits import Waits
+from leaseq.adapters.grpc.waits import WaitName, Waits
 
 
 class Connection:
@@ -78,9 +78,65 @@ async def test_a_wait_that_begins_after_waits_were_ended_returns_nothing() -> No
         raise AssertionError("nothing is leased any more")
 
     waits = Waits()
-    waits.end()
+    waits.end_all()
 
     assert await waits.finish(lease()) == []
+
+
+class Waiting:
+    """A Lease that waits until it is cancelled."""
+
+    def __init__(self, waits: Waits, call_id: str) -> None:
+        self._begun = asyncio.Event()
+        self.call = asyncio.create_task(
+            waits.finish(self._lease(), name=WaitName("worker", call_id))
+        )
+
+    async def begun(self) -> Waiting:
+        await self._begun.wait()
+        return self
+
+    async def _lease(self) -> list[str]:
+        self._begun.set()
+        await asyncio.Event().wait()
+        return ["never"]
+
+
+async def test_a_wait_is_ended_by_its_name_and_the_others_go_on() -> None:
+    waits = Waits()
+    first, second = await Waiting(waits, "1").begun(), await Waiting(waits, "2").begun()
+
+    waits.end(WaitName("worker", "1"))
+
+    assert await first.call == []
+    assert not second.call.done()
+    waits.end(WaitName("worker", "2"))
+    assert await second.call == []
+
+
+async def test_a_wait_that_is_ended_by_name_and_by_a_drain_returns_once() -> None:
+    waits = Waits()
+    waiting = await Waiting(waits, "1").begun()
+
+    waits.end(WaitName("worker", "1"))
+    waits.end_all()
+
+    assert await waiting.call == []
+
+
+async def test_of_two_waits_by_one_name_none_is_lost() -> None:
+    waits = Waits()
+    first, second = await Waiting(waits, "1").begun(), await Waiting(waits, "1").begun()
+
+    waits.end(WaitName("worker", "1"))
+    assert await first.call == []
+    waits.end_all()
+
+    assert await second.call == []
+
+
+async def test_to_end_a_wait_that_nobody_has_is_nothing() -> None:
+    Waits().end(WaitName("worker", "1"))
 
 
 async def test_a_lease_that_times_out_by_itself_is_not_taken_for_an_ended_wait() -> None:

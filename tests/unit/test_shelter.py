@@ -17,12 +17,16 @@ class Work:
     def __init__(self) -> None:
         self.begun = asyncio.Event()
         self.go_on = asyncio.Event()
+        self.hastened = False
         self.abandoned: list[str] = []
 
     async def do(self) -> str:
         self.begun.set()
         await self.go_on.wait()
         return "done"
+
+    async def hasten(self) -> None:
+        self.hastened = True
 
     async def take_back(self, result: str) -> None:
         self.abandoned.append(result)
@@ -32,15 +36,20 @@ async def test_work_whose_caller_stays_is_handed_to_the_caller() -> None:
     work = Work()
     work.go_on.set()
 
-    result = await TaskShelter(patience=LONG).finish(work.do(), if_abandoned=work.take_back)
+    result = await TaskShelter(patience=LONG).finish(
+        work.do(), hasten=work.hasten, if_abandoned=work.take_back
+    )
 
     assert result == "done"
     assert work.abandoned == []
+    assert not work.hastened
 
 
 async def test_a_cancelled_caller_is_let_go_and_the_work_is_finished() -> None:
     work, shelter = Work(), TaskShelter(patience=LONG)
-    caller = asyncio.create_task(shelter.finish(work.do(), if_abandoned=work.take_back))
+    caller = asyncio.create_task(
+        shelter.finish(work.do(), hasten=work.hasten, if_abandoned=work.take_back)
+    )
     await work.begun.wait()
 
     caller.cancel()
@@ -58,26 +67,52 @@ async def test_a_caller_cancelled_just_after_the_work_was_done_gets_nothing() ->
         return "done"
 
     work, shelter = Work(), TaskShelter(patience=LONG)
-    caller = asyncio.create_task(shelter.finish(quick(), if_abandoned=work.take_back))
+    caller = asyncio.create_task(
+        shelter.finish(quick(), hasten=work.hasten, if_abandoned=work.take_back)
+    )
 
     with pytest.raises(asyncio.CancelledError):
         await caller
     await shelter.empty()
 
     assert work.abandoned == ["done"]
+    assert not work.hastened
 
 
 async def test_an_error_of_the_work_is_its_callers() -> None:
     async def fail() -> str:
         raise StorageUnavailableError("away")
 
+    work = Work()
+
     with pytest.raises(StorageUnavailableError):
-        await TaskShelter(patience=LONG).finish(fail(), if_abandoned=Work().take_back)
+        await TaskShelter(patience=LONG).finish(
+            fail(), hasten=work.hasten, if_abandoned=work.take_back
+        )
+
+
+async def test_abandoned_work_is_brought_to_its_end() -> None:
+    async def hasten() -> None:
+        work.go_on.set()
+
+    work, shelter = Work(), TaskShelter(patience=LONG)
+    caller = asyncio.create_task(
+        shelter.finish(work.do(), hasten=hasten, if_abandoned=work.take_back)
+    )
+    await work.begun.wait()
+
+    caller.cancel()
+    await asyncio.wait([caller])
+    await shelter.empty()
+
+    assert work.abandoned == ["done"]
 
 
 async def test_patience_with_abandoned_work_ends() -> None:
     work, shelter = Work(), TaskShelter(patience=timedelta(0))
-    caller = asyncio.create_task(shelter.finish(work.do(), if_abandoned=work.take_back))
+    caller = asyncio.create_task(
+        shelter.finish(work.do(), hasten=work.hasten, if_abandoned=work.take_back)
+    )
     await work.begun.wait()
 
     caller.cancel()
@@ -93,7 +128,7 @@ async def test_trouble_with_abandoned_work_is_logged(caplog: pytest.LogCaptureFi
         raise StorageUnavailableError("the storage is away")
 
     work, shelter = Work(), TaskShelter(patience=LONG)
-    caller = asyncio.create_task(shelter.finish(work.do(), if_abandoned=refuse))
+    caller = asyncio.create_task(shelter.finish(work.do(), hasten=work.hasten, if_abandoned=refuse))
     await work.begun.wait()
 
     caller.cancel()
@@ -108,6 +143,6 @@ async def test_callers_that_cannot_be_cancelled_need_no_shelter() -> None:
     work = Work()
     work.go_on.set()
 
-    result = await NoShelter().finish(work.do(), if_abandoned=work.take_back)
+    result = await NoShelter().finish(work.do(), hasten=work.hasten, if_abandoned=work.take_back)
 
     assert result == "done"

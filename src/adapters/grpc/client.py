@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import attrs
@@ -17,7 +18,7 @@ import grpc
 from ...domain import validation
 from ...domain.errors import TaskQueueError
 from ...domain.limits import DEFAULT_LEASE, MAX_WAIT
-from ...domain.ports import Jitter
+from ...domain.ports import Ids, Jitter
 from ...domain.requests import (
     HeartbeatRequest,
     LeaseRequest,
@@ -26,7 +27,7 @@ from ...domain.requests import (
     Settlement,
 )
 from ...domain.views import Beat, Enqueued, LeasedTask, TaskView
-from ..ids import RandomJitter
+from ..ids import RandomIds, RandomJitter
 from . import methods
 from .admin_client import GrpcTaskAdmin
 from .caller import Caller
@@ -52,8 +53,9 @@ from .transport import AioTransport, BlockingTransport, Transport
 
 DEFAULT_TIMEOUT: Final = timedelta(seconds=10)
 _NO_WAIT: Final = timedelta(0)
-_LAST_REPLY_WITHIN: Final = timedelta(milliseconds=500)
-"""How long a Lease whose caller was cancelled may still be answered."""
+_LAST_REPLY_WITHIN: Final = timedelta(seconds=5)
+"""How long a Lease whose wait was ended may still be answered."""
+_WAIT_ENDED_WITHIN: Final = timedelta(seconds=2)
 _GIVEN_BACK_WITHIN: Final = timedelta(seconds=2)
 
 
@@ -63,6 +65,7 @@ class GrpcTaskQueue:
 
     _caller: Caller
     _transport: Transport
+    _ids: Ids
     _shelter: Shelter
     _timeout: timedelta
 
@@ -92,9 +95,20 @@ class GrpcTaskQueue:
         Leases that may have lost more than half of their time on the way are given back.
         """
         message = write_lease_request(request)
+        message.call_id = self._ids.lease_token()
         return await self._shelter.finish(
-            self._lease(message, request), if_abandoned=self._give_back
+            self._lease(message, request),
+            hasten=partial(self._end_wait, message),
+            if_abandoned=self._give_back,
         )
+
+    async def _end_wait(self, lease: pb.LeaseRequest) -> None:
+        message = pb.EndWaitRequest(worker_id=lease.worker_id, call_id=lease.call_id)
+        # If this fails, the reply may still come by itself.
+        with suppress(TaskQueueError):
+            await self._caller.call(
+                methods.END_WAIT, message, within=_WAIT_ENDED_WITHIN, repeatable=True
+            )
 
     async def _lease(self, message: pb.LeaseRequest, request: LeaseRequest) -> list[LeasedTask]:
         wait = min(max(request.wait, _NO_WAIT), MAX_WAIT)
@@ -220,5 +234,7 @@ def _client(
     transport: Transport, shelter: Shelter, jitter: Jitter, timeout: timedelta
 ) -> GrpcClient:
     caller = Caller(transport=transport, jitter=jitter)
-    queue = GrpcTaskQueue(caller=caller, transport=transport, shelter=shelter, timeout=timeout)
+    queue = GrpcTaskQueue(
+        caller=caller, transport=transport, ids=RandomIds(), shelter=shelter, timeout=timeout
+    )
     return GrpcClient(queue=queue, admin=GrpcTaskAdmin(caller=caller, timeout=timeout))

@@ -38,6 +38,9 @@ ENQUEUE_BATCH: Final = Method(
     QUEUE_SERVICE, "EnqueueBatch", queue_pb2.EnqueueBatchRequest, queue_pb2.EnqueueBatchResponse
 )
 LEASE: Final = Method(QUEUE_SERVICE, "Lease", queue_pb2.LeaseRequest, queue_pb2.LeaseResponse)
+END_WAIT: Final = Method(
+    QUEUE_SERVICE, "EndWait", queue_pb2.EndWaitRequest, queue_pb2.EndWaitResponse
+)
 HEARTBEAT: Final = Method(
     QUEUE_SERVICE, "Heartbeat", queue_pb2.HeartbeatRequest, queue_pb2.HeartbeatResponse
 )

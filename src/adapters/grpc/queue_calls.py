@@ -36,7 +36,7 @@ from .request_codec import (
     read_release,
     read_settlement,
 )
-from .waits import Waits
+from .waits import WaitName, Waits
 
 _NO_WAIT: Final = timedelta(0)
 
@@ -58,6 +58,7 @@ class QueueCalls:
             methods.ENQUEUE.name: replying(methods.ENQUEUE, self._enqueue),
             methods.ENQUEUE_BATCH.name: replying(methods.ENQUEUE_BATCH, self._enqueue_batch),
             methods.LEASE.name: calls.delivering(methods.LEASE, self._lease),
+            methods.END_WAIT.name: replying(methods.END_WAIT, self._end_wait),
             methods.HEARTBEAT.name: replying(methods.HEARTBEAT, self._heartbeat),
             methods.COMPLETE.name: replying(methods.COMPLETE, self._complete),
             methods.FAIL.name: replying(methods.FAIL, self._fail),
@@ -79,9 +80,10 @@ class QueueCalls:
     async def _lease(
         self, message: pb.LeaseRequest, time_left: timedelta | None
     ) -> Parcel[pb.LeaseResponse]:
+        name = _wait_name(message) if message.call_id else None
         request = _ending_in_time(read_lease_request(message), time_left)
         lease = self._queue.lease(request)
-        leased = await (self._waits.finish(lease) if request.wait > _NO_WAIT else lease)
+        leased = await (self._waits.finish(lease, name=name) if request.wait > _NO_WAIT else lease)
         # Of what has lost more than half of its time, the work would hardly be done.
         needed = (request.lease_duration or DEFAULT_LEASE) / 2
         await self._take_back([each for each in leased if each.lease_duration < needed])
@@ -98,6 +100,10 @@ class QueueCalls:
             await self._undo.undo_leases([each.ref for each in leased])
         except TaskQueueError as error:
             _log.warning("%d undelivered leases must expire: %s", len(leased), error)
+
+    async def _end_wait(self, request: pb.EndWaitRequest) -> pb.EndWaitResponse:
+        self._waits.end(_wait_name(request))
+        return pb.EndWaitResponse()
 
     async def _heartbeat(self, request: pb.HeartbeatRequest) -> pb.HeartbeatResponse:
         beats = await self._queue.heartbeat(read_heartbeat_request(request))
@@ -131,6 +137,10 @@ class QueueCalls:
 
     async def _get_task(self, request: pb.GetTaskRequest) -> pb.GetTaskResponse:
         return pb.GetTaskResponse(task=write_task(await self._queue.get(request.task_id)))
+
+
+def _wait_name(message: pb.LeaseRequest | pb.EndWaitRequest) -> WaitName:
+    return WaitName(message.worker_id, message.call_id)
 
 
 def _ending_in_time(request: LeaseRequest, time_left: timedelta | None) -> LeaseRequest:

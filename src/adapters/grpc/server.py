@@ -106,7 +106,7 @@ class GrpcServer:
         cut_off_at = now() + grace.total_seconds()
         await self._health.enter_graceful_shutdown()
         self._calls.refuse_new()
-        self._waits.end()
+        self._waits.end_all()
         if await self._calls.finished(within=grace):
             # From here on gRPC would let calls that it has received hang, without a handler.
             await self._calls.quiet(within=_LAST_WORDS)

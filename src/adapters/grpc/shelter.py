@@ -19,13 +19,17 @@ class Shelter(Protocol):
     """Carries work to its end though its caller is cancelled."""
 
     async def finish(
-        self, work: Coroutine[Any, Any, T], *, if_abandoned: Callable[[T], Awaitable[None]]
+        self,
+        work: Coroutine[Any, Any, T],
+        *,
+        hasten: Callable[[], Awaitable[None]],
+        if_abandoned: Callable[[T], Awaitable[None]],
     ) -> T:
         """
         Return what `work` returns.
 
-        A caller that is cancelled meanwhile is let go at once; what the work then still
-        returns goes to `if_abandoned`.
+        A caller that is cancelled meanwhile is let go at once. `hasten` is then to bring the
+        work to its end, and what it still returns goes to `if_abandoned`.
         """
         ...
 
@@ -35,7 +39,8 @@ class TaskShelter:
     A `Shelter` that runs each work as a task of its own.
 
     Args:
-        patience: how long abandoned work may still take before it is cancelled as well.
+        patience: how long abandoned work may take, once hastened, before it is cancelled as
+            well.
     """
 
     def __init__(self, *, patience: timedelta) -> None:
@@ -43,7 +48,11 @@ class TaskShelter:
         self._abandoned: set[asyncio.Task[None]] = set()
 
     async def finish(
-        self, work: Coroutine[Any, Any, T], *, if_abandoned: Callable[[T], Awaitable[None]]
+        self,
+        work: Coroutine[Any, Any, T],
+        *,
+        hasten: Callable[[], Awaitable[None]],
+        if_abandoned: Callable[[T], Awaitable[None]],
     ) -> T:
         """Return what `work` returns; see `Shelter.finish`."""
         running = asyncio.create_task(work)
@@ -51,7 +60,7 @@ class TaskShelter:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             # The caller may also have been cancelled after the work was done.
-            self._keep(self._hand_over(running, if_abandoned))
+            self._keep(self._hand_over(running, hasten, if_abandoned))
             raise
 
     async def empty(self) -> None:
@@ -66,11 +75,16 @@ class TaskShelter:
         task.add_done_callback(self._abandoned.discard)
 
     async def _hand_over(
-        self, running: asyncio.Task[T], if_abandoned: Callable[[T], Awaitable[None]]
+        self,
+        running: asyncio.Task[T],
+        hasten: Callable[[], Awaitable[None]],
+        if_abandoned: Callable[[T], Awaitable[None]],
     ) -> None:
-        await asyncio.wait([running], timeout=self._patience.total_seconds())
-        running.cancel()
         try:
+            if not running.done():
+                await hasten()
+            await asyncio.wait([running], timeout=self._patience.total_seconds())
+            running.cancel()
             await if_abandoned(await running)
         except asyncio.CancelledError:
             return
@@ -85,6 +99,7 @@ class NoShelter:
         self,
         work: Coroutine[Any, Any, T],
         *,
+        hasten: Callable[[], Awaitable[None]],  # noqa: ARG002  the port's signature
         if_abandoned: Callable[[T], Awaitable[None]],  # noqa: ARG002  the port's signature
     ) -> T:
         """Return what `work` returns."""

@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15leaseq/v1/queue.proto\x12\tleaseq.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x92\x04\n\x04Task\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\x0c\n\x04type\x18\x03 \x01(\t\x12\x0f\n\x07payload\x18\x04 \x01(\t\x12%\n\x06status\x18\x05 \x01(\x0e\x32\x15.leaseq.v1.TaskStatus\x12\x10\n\x08priority\x18\x06 \x01(\x05\x12\x10\n\x08\x61ttempts\x18\x07 \x01(\x05\x12\x14\n\x0cmax_attempts\x18\x08 \x01(\x05\x12-\n\trun_after\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x66inished_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0blease_owner\x18\r \x01(\t\x12\x34\n\x10lease_expires_at\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0fidempotency_key\x18\x0f \x01(\t\x12\x12\n\nlast_error\x18\x10 \x01(\t\x12\'\n\x06\x65rrors\x18\x11 \x03(\x0b\x32\x17.leaseq.v1.AttemptError\x12\x0e\n\x06result\x18\x12 \x01(\t\"\x8c\x01\n\x0c\x41ttemptError\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\x05\x12\x11\n\tworker_id\x18\x02 \x01(\t\x12&\n\x02\x61t\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04type\x18\x04 \x01(\t\x12\x0f\n\x07message\x18\x05 \x01(\t\x12\x11\n\ttraceback\x18\x06 \x01(\t\"^\n\x0bRetryPolicy\x12\'\n\x04\x62\x61se\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03\x63\x61p\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xfc\x01\n\x07Refusal\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x32\n\x08metadata\x18\x04 \x03(\x0b\x32 .leaseq.v1.Refusal.MetadataEntry\x12-\n\nviolations\x18\x05 \x03(\x0b\x32\x19.leaseq.v1.FieldViolation\x12.\n\x0bretry_after\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"4\n\x0e\x46ieldViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\xc1\x02\n\x0e\x45nqueueRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07payload\x18\x03 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\x12\x19\n\x0cmax_attempts\x18\x05 \x01(\x05H\x01\x88\x01\x01\x12*\n\x05\x64\x65lay\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12/\n\trun_after\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x12\x10\n\x08priority\x18\x08 \x01(\x05\x12%\n\x05retry\x18\t \x01(\x0b\x32\x16.leaseq.v1.RetryPolicy\x12\x1f\n\x17\x61llow_different_payload\x18\n \x01(\x08\x42\x05\n\x03\x64ueB\x0f\n\r_max_attempts\"A\n\x0f\x45nqueueResponse\x12\x1d\n\x04task\x18\x01 \x01(\x0b\x32\x0f.leaseq.v1.Task\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"?\n\x13\x45nqueueBatchRequest\x12(\n\x05tasks\x18\x01 \x03(\x0b\x32\x19.leaseq.v1.EnqueueRequest\"A\n\x14\x45nqueueBatchResponse\x12)\n\x07results\x18\x01 \x03(\x0b\x32\x18.leaseq.v1.EnqueueResult\"k\n\rEnqueueResult\x12(\n\x02ok\x18\x01 \x01(\x0b\x32\x1a.leaseq.v1.EnqueueResponseH\x00\x12%\n\x07refused\x18\x02 \x01(\x0b\x32\x12.leaseq.v1.RefusalH\x00\x42\t\n\x07outcome\"\xd8\x01\n\x0cLeaseRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0e\n\x06queues\x18\x02 \x03(\t\x12\r\n\x05types\x18\x03 \x03(\t\x12\x31\n\x0elease_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\tmax_tasks\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\'\n\x04wait\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0cstrict_order\x18\x07 \x01(\x08\x42\x0c\n\n_max_tasks\"5\n\rLeaseResponse\x12$\n\x05tasks\x18\x01 \x03(\x0b\x32\x15.leaseq.v1.LeasedTask\"\x9a\x01\n\nLeasedTask\x12\x1d\n\x04task\x18\x01 \x01(\x0b\x32\x0f.leaseq.v1.Task\x12\x13\n\x0blease_token\x18\x02 \x01(\t\x12\x14\n\x0clease_number\x18\x03 \x01(\x03\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x05\x12\x31\n\x0elease_duration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\"0\n\x08LeaseRef\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\"}\n\x10HeartbeatRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12#\n\x06leases\x18\x02 \x03(\x0b\x32\x13.leaseq.v1.LeaseRef\x12\x31\n\x0elease_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"@\n\x11HeartbeatResponse\x12+\n\x07results\x18\x01 \x03(\x0b\x32\x1a.leaseq.v1.HeartbeatResult\"\x80\x01\n\x0fHeartbeatResult\x12\x31\n\x0elease_duration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10\x63\x61ncel_requested\x18\x02 \x01(\x08\x12 \n\x04lost\x18\x03 \x01(\x0b\x32\x12.leaseq.v1.Refusal\"G\n\x0f\x43ompleteRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\x12\x0e\n\x06result\x18\x03 \x01(\t\"\x12\n\x10\x43ompleteResponse\"=\n\tTaskError\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\ttraceback\x18\x03 \x01(\t\"\xa6\x01\n\x0b\x46\x61ilRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x14.leaseq.v1.TaskError\x12\x12\n\x05retry\x18\x04 \x01(\x08H\x00\x88\x01\x01\x12.\n\x0bretry_after\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\n\x06_retry\"\x0e\n\x0c\x46\x61ilResponse\"K\n\x0eReleaseRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\x12\x13\n\x0bundelivered\x18\x03 \x01(\x08\"\x11\n\x0fReleaseResponse\"\xa0\x01\n\nSettlement\x12.\n\x08\x63omplete\x18\x01 \x01(\x0b\x32\x1a.leaseq.v1.CompleteRequestH\x00\x12&\n\x04\x66\x61il\x18\x02 \x01(\x0b\x32\x16.leaseq.v1.FailRequestH\x00\x12,\n\x07release\x18\x03 \x01(\x0b\x32\x19.leaseq.v1.ReleaseRequestH\x00\x42\x0c\n\nsettlement\";\n\rSettleRequest\x12*\n\x0bsettlements\x18\x01 \x03(\x0b\x32\x15.leaseq.v1.Settlement\":\n\x0eSettleResponse\x12(\n\x07results\x18\x01 \x03(\x0b\x32\x17.leaseq.v1.SettleResult\"3\n\x0cSettleResult\x12#\n\x07refused\x18\x01 \x01(\x0b\x32\x12.leaseq.v1.Refusal\"!\n\x0eGetTaskRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\"0\n\x0fGetTaskResponse\x12\x1d\n\x04task\x18\x01 \x01(\x0b\x32\x0f.leaseq.v1.Task*\xbd\x01\n\nTaskStatus\x12\x1b\n\x17TASK_STATUS_UNSPECIFIED\x10\x00\x12\x16\n\x12TASK_STATUS_QUEUED\x10\x01\x12\x16\n\x12TASK_STATUS_LEASED\x10\x02\x12\x19\n\x15TASK_STATUS_SUCCEEDED\x10\x03\x12\x16\n\x12TASK_STATUS_FAILED\x10\x04\x12\x14\n\x10TASK_STATUS_DEAD\x10\x05\x12\x19\n\x15TASK_STATUS_CANCELLED\x10\x06\x32\xe3\x04\n\tTaskQueue\x12@\n\x07\x45nqueue\x12\x19.leaseq.v1.EnqueueRequest\x1a\x1a.leaseq.v1.EnqueueResponse\x12O\n\x0c\x45nqueueBatch\x12\x1e.leaseq.v1.EnqueueBatchRequest\x1a\x1f.leaseq.v1.EnqueueBatchResponse\x12:\n\x05Lease\x12\x17.leaseq.v1.LeaseRequest\x1a\x18.leaseq.v1.LeaseResponse\x12\x46\n\tHeartbeat\x12\x1b.leaseq.v1.HeartbeatRequest\x1a\x1c.leaseq.v1.HeartbeatResponse\x12\x43\n\x08\x43omplete\x12\x1a.leaseq.v1.CompleteRequest\x1a\x1b.leaseq.v1.CompleteResponse\x12\x37\n\x04\x46\x61il\x12\x16.leaseq.v1.FailRequest\x1a\x17.leaseq.v1.FailResponse\x12@\n\x07Release\x12\x19.leaseq.v1.ReleaseRequest\x1a\x1a.leaseq.v1.ReleaseResponse\x12=\n\x06Settle\x12\x18.leaseq.v1.SettleRequest\x1a\x19.leaseq.v1.SettleResponse\x12@\n\x07GetTask\x12\x19.leaseq.v1.GetTaskRequest\x1a\x1a.leaseq.v1.GetTaskResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15leaseq/v1/queue.proto\x12\tleaseq.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x92\x04\n\x04Task\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05queue\x18\x02 \x01(\t\x12\x0c\n\x04type\x18\x03 \x01(\t\x12\x0f\n\x07payload\x18\x04 \x01(\t\x12%\n\x06status\x18\x05 \x01(\x0e\x32\x15.leaseq.v1.TaskStatus\x12\x10\n\x08priority\x18\x06 \x01(\x05\x12\x10\n\x08\x61ttempts\x18\x07 \x01(\x05\x12\x14\n\x0cmax_attempts\x18\x08 \x01(\x05\x12-\n\trun_after\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x66inished_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0blease_owner\x18\r \x01(\t\x12\x34\n\x10lease_expires_at\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0fidempotency_key\x18\x0f \x01(\t\x12\x12\n\nlast_error\x18\x10 \x01(\t\x12\'\n\x06\x65rrors\x18\x11 \x03(\x0b\x32\x17.leaseq.v1.AttemptError\x12\x0e\n\x06result\x18\x12 \x01(\t\"\x8c\x01\n\x0c\x41ttemptError\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\x05\x12\x11\n\tworker_id\x18\x02 \x01(\t\x12&\n\x02\x61t\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04type\x18\x04 \x01(\t\x12\x0f\n\x07message\x18\x05 \x01(\t\x12\x11\n\ttraceback\x18\x06 \x01(\t\"^\n\x0bRetryPolicy\x12\'\n\x04\x62\x61se\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03\x63\x61p\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xfc\x01\n\x07Refusal\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x32\n\x08metadata\x18\x04 \x03(\x0b\x32 .leaseq.v1.Refusal.MetadataEntry\x12-\n\nviolations\x18\x05 \x03(\x0b\x32\x19.leaseq.v1.FieldViolation\x12.\n\x0bretry_after\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"4\n\x0e\x46ieldViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\xc1\x02\n\x0e\x45nqueueRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07payload\x18\x03 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x04 \x01(\t\x12\x19\n\x0cmax_attempts\x18\x05 \x01(\x05H\x01\x88\x01\x01\x12*\n\x05\x64\x65lay\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12/\n\trun_after\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x12\x10\n\x08priority\x18\x08 \x01(\x05\x12%\n\x05retry\x18\t \x01(\x0b\x32\x16.leaseq.v1.RetryPolicy\x12\x1f\n\x17\x61llow_different_payload\x18\n \x01(\x08\x42\x05\n\x03\x64ueB\x0f\n\r_max_attempts\"A\n\x0f\x45nqueueResponse\x12\x1d\n\x04task\x18\x01 \x01(\x0b\x32\x0f.leaseq.v1.Task\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"?\n\x13\x45nqueueBatchRequest\x12(\n\x05tasks\x18\x01 \x03(\x0b\x32\x19.leaseq.v1.EnqueueRequest\"A\n\x14\x45nqueueBatchResponse\x12)\n\x07results\x18\x01 \x03(\x0b\x32\x18.leaseq.v1.EnqueueResult\"k\n\rEnqueueResult\x12(\n\x02ok\x18\x01 \x01(\x0b\x32\x1a.leaseq.v1.EnqueueResponseH\x00\x12%\n\x07refused\x18\x02 \x01(\x0b\x32\x12.leaseq.v1.RefusalH\x00\x42\t\n\x07outcome\"\xe9\x01\n\x0cLeaseRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0e\n\x06queues\x18\x02 \x03(\t\x12\r\n\x05types\x18\x03 \x03(\t\x12\x31\n\x0elease_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\tmax_tasks\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\'\n\x04wait\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0cstrict_order\x18\x07 \x01(\x08\x12\x0f\n\x07\x63\x61ll_id\x18\x08 \x01(\tB\x0c\n\n_max_tasks\"5\n\rLeaseResponse\x12$\n\x05tasks\x18\x01 \x03(\x0b\x32\x15.leaseq.v1.LeasedTask\"4\n\x0e\x45ndWaitRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x02 \x01(\t\"\x11\n\x0f\x45ndWaitResponse\"\x9a\x01\n\nLeasedTask\x12\x1d\n\x04task\x18\x01 \x01(\x0b\x32\x0f.leaseq.v1.Task\x12\x13\n\x0blease_token\x18\x02 \x01(\t\x12\x14\n\x0clease_number\x18\x03 \x01(\x03\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x05\x12\x31\n\x0elease_duration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\"0\n\x08LeaseRef\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\"}\n\x10HeartbeatRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12#\n\x06leases\x18\x02 \x03(\x0b\x32\x13.leaseq.v1.LeaseRef\x12\x31\n\x0elease_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"@\n\x11HeartbeatResponse\x12+\n\x07results\x18\x01 \x03(\x0b\x32\x1a.leaseq.v1.HeartbeatResult\"\x80\x01\n\x0fHeartbeatResult\x12\x31\n\x0elease_duration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10\x63\x61ncel_requested\x18\x02 \x01(\x08\x12 \n\x04lost\x18\x03 \x01(\x0b\x32\x12.leaseq.v1.Refusal\"G\n\x0f\x43ompleteRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\x12\x0e\n\x06result\x18\x03 \x01(\t\"\x12\n\x10\x43ompleteResponse\"=\n\tTaskError\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\ttraceback\x18\x03 \x01(\t\"\xa6\x01\n\x0b\x46\x61ilRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x14.leaseq.v1.TaskError\x12\x12\n\x05retry\x18\x04 \x01(\x08H\x00\x88\x01\x01\x12.\n\x0bretry_after\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\n\x06_retry\"\x0e\n\x0c\x46\x61ilResponse\"K\n\x0eReleaseRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x13\n\x0blease_token\x18\x02 \x01(\t\x12\x13\n\x0bundelivered\x18\x03 \x01(\x08\"\x11\n\x0fReleaseResponse\"\xa0\x01\n\nSettlement\x12.\n\x08\x63omplete\x18\x01 \x01(\x0b\x32\x1a.leaseq.v1.CompleteRequestH\x00\x12&\n\x04\x66\x61il\x18\x02 \x01(\x0b\x32\x16.leaseq.v1.FailRequestH\x00\x12,\n\x07release\x18\x03 \x01(\x0b\x32\x19.leaseq.v1.ReleaseRequestH\x00\x42\x0c\n\nsettlement\";\n\rSettleRequest\x12*\n\x0bsettlements\x18\x01 \x03(\x0b\x32\x15.leaseq.v1.Settlement\":\n\x0eSettleResponse\x12(\n\x07results\x18\x01 \x03(\x0b\x32\x17.leaseq.v1.SettleResult\"3\n\x0cSettleResult\x12#\n\x07refused\x18\x01 \x01(\x0b\x32\x12.leaseq.v1.Refusal\"!\n\x0eGetTaskRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\"0\n\x0fGetTaskResponse\x12\x1d\n\x04task\x18\x01 \x01(\x0b\x32\x0f.leaseq.v1.Task*\xbd\x01\n\nTaskStatus\x12\x1b\n\x17TASK_STATUS_UNSPECIFIED\x10\x00\x12\x16\n\x12TASK_STATUS_QUEUED\x10\x01\x12\x16\n\x12TASK_STATUS_LEASED\x10\x02\x12\x19\n\x15TASK_STATUS_SUCCEEDED\x10\x03\x12\x16\n\x12TASK_STATUS_FAILED\x10\x04\x12\x14\n\x10TASK_STATUS_DEAD\x10\x05\x12\x19\n\x15TASK_STATUS_CANCELLED\x10\x06\x32\xa5\x05\n\tTaskQueue\x12@\n\x07\x45nqueue\x12\x19.leaseq.v1.EnqueueRequest\x1a\x1a.leaseq.v1.EnqueueResponse\x12O\n\x0c\x45nqueueBatch\x12\x1e.leaseq.v1.EnqueueBatchRequest\x1a\x1f.leaseq.v1.EnqueueBatchResponse\x12:\n\x05Lease\x12\x17.leaseq.v1.LeaseRequest\x1a\x18.leaseq.v1.LeaseResponse\x12@\n\x07\x45ndWait\x12\x19.leaseq.v1.EndWaitRequest\x1a\x1a.leaseq.v1.EndWaitResponse\x12\x46\n\tHeartbeat\x12\x1b.leaseq.v1.HeartbeatRequest\x1a\x1c.leaseq.v1.HeartbeatResponse\x12\x43\n\x08\x43omplete\x12\x1a.leaseq.v1.CompleteRequest\x1a\x1b.leaseq.v1.CompleteResponse\x12\x37\n\x04\x46\x61il\x12\x16.leaseq.v1.FailRequest\x1a\x17.leaseq.v1.FailResponse\x12@\n\x07Release\x12\x19.leaseq.v1.ReleaseRequest\x1a\x1a.leaseq.v1.ReleaseResponse\x12=\n\x06Settle\x12\x18.leaseq.v1.SettleRequest\x1a\x19.leaseq.v1.SettleResponse\x12@\n\x07GetTask\x12\x19.leaseq.v1.GetTaskRequest\x1a\x1a.leaseq.v1.GetTaskResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,8 +35,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_REFUSAL_METADATAENTRY']._loaded_options = None
   _globals['_REFUSAL_METADATAENTRY']._serialized_options = b'8\001'
-  _globals['_TASKSTATUS']._serialized_start=3479
-  _globals['_TASKSTATUS']._serialized_end=3668
+  _globals['_TASKSTATUS']._serialized_start=3569
+  _globals['_TASKSTATUS']._serialized_end=3758
   _globals['_TASK']._serialized_start=102
   _globals['_TASK']._serialized_end=632
   _globals['_ATTEMPTERROR']._serialized_start=635
@@ -60,45 +60,49 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENQUEUERESULT']._serialized_start=1705
   _globals['_ENQUEUERESULT']._serialized_end=1812
   _globals['_LEASEREQUEST']._serialized_start=1815
-  _globals['_LEASEREQUEST']._serialized_end=2031
-  _globals['_LEASERESPONSE']._serialized_start=2033
-  _globals['_LEASERESPONSE']._serialized_end=2086
-  _globals['_LEASEDTASK']._serialized_start=2089
-  _globals['_LEASEDTASK']._serialized_end=2243
-  _globals['_LEASEREF']._serialized_start=2245
-  _globals['_LEASEREF']._serialized_end=2293
-  _globals['_HEARTBEATREQUEST']._serialized_start=2295
-  _globals['_HEARTBEATREQUEST']._serialized_end=2420
-  _globals['_HEARTBEATRESPONSE']._serialized_start=2422
-  _globals['_HEARTBEATRESPONSE']._serialized_end=2486
-  _globals['_HEARTBEATRESULT']._serialized_start=2489
-  _globals['_HEARTBEATRESULT']._serialized_end=2617
-  _globals['_COMPLETEREQUEST']._serialized_start=2619
-  _globals['_COMPLETEREQUEST']._serialized_end=2690
-  _globals['_COMPLETERESPONSE']._serialized_start=2692
-  _globals['_COMPLETERESPONSE']._serialized_end=2710
-  _globals['_TASKERROR']._serialized_start=2712
-  _globals['_TASKERROR']._serialized_end=2773
-  _globals['_FAILREQUEST']._serialized_start=2776
-  _globals['_FAILREQUEST']._serialized_end=2942
-  _globals['_FAILRESPONSE']._serialized_start=2944
-  _globals['_FAILRESPONSE']._serialized_end=2958
-  _globals['_RELEASEREQUEST']._serialized_start=2960
-  _globals['_RELEASEREQUEST']._serialized_end=3035
-  _globals['_RELEASERESPONSE']._serialized_start=3037
-  _globals['_RELEASERESPONSE']._serialized_end=3054
-  _globals['_SETTLEMENT']._serialized_start=3057
-  _globals['_SETTLEMENT']._serialized_end=3217
-  _globals['_SETTLEREQUEST']._serialized_start=3219
-  _globals['_SETTLEREQUEST']._serialized_end=3278
-  _globals['_SETTLERESPONSE']._serialized_start=3280
-  _globals['_SETTLERESPONSE']._serialized_end=3338
-  _globals['_SETTLERESULT']._serialized_start=3340
-  _globals['_SETTLERESULT']._serialized_end=3391
-  _globals['_GETTASKREQUEST']._serialized_start=3393
-  _globals['_GETTASKREQUEST']._serialized_end=3426
-  _globals['_GETTASKRESPONSE']._serialized_start=3428
-  _globals['_GETTASKRESPONSE']._serialized_end=3476
-  _globals['_TASKQUEUE']._serialized_start=3671
-  _globals['_TASKQUEUE']._serialized_end=4282
+  _globals['_LEASEREQUEST']._serialized_end=2048
+  _globals['_LEASERESPONSE']._serialized_start=2050
+  _globals['_LEASERESPONSE']._serialized_end=2103
+  _globals['_ENDWAITREQUEST']._serialized_start=2105
+  _globals['_ENDWAITREQUEST']._serialized_end=2157
+  _globals['_ENDWAITRESPONSE']._serialized_start=2159
+  _globals['_ENDWAITRESPONSE']._serialized_end=2176
+  _globals['_LEASEDTASK']._serialized_start=2179
+  _globals['_LEASEDTASK']._serialized_end=2333
+  _globals['_LEASEREF']._serialized_start=2335
+  _globals['_LEASEREF']._serialized_end=2383
+  _globals['_HEARTBEATREQUEST']._serialized_start=2385
+  _globals['_HEARTBEATREQUEST']._serialized_end=2510
+  _globals['_HEARTBEATRESPONSE']._serialized_start=2512
+  _globals['_HEARTBEATRESPONSE']._serialized_end=2576
+  _globals['_HEARTBEATRESULT']._serialized_start=2579
+  _globals['_HEARTBEATRESULT']._serialized_end=2707
+  _globals['_COMPLETEREQUEST']._serialized_start=2709
+  _globals['_COMPLETEREQUEST']._serialized_end=2780
+  _globals['_COMPLETERESPONSE']._serialized_start=2782
+  _globals['_COMPLETERESPONSE']._serialized_end=2800
+  _globals['_TASKERROR']._serialized_start=2802
+  _globals['_TASKERROR']._serialized_end=2863
+  _globals['_FAILREQUEST']._serialized_start=2866
+  _globals['_FAILREQUEST']._serialized_end=3032
+  _globals['_FAILRESPONSE']._serialized_start=3034
+  _globals['_FAILRESPONSE']._serialized_end=3048
+  _globals['_RELEASEREQUEST']._serialized_start=3050
+  _globals['_RELEASEREQUEST']._serialized_end=3125
+  _globals['_RELEASERESPONSE']._serialized_start=3127
+  _globals['_RELEASERESPONSE']._serialized_end=3144
+  _globals['_SETTLEMENT']._serialized_start=3147
+  _globals['_SETTLEMENT']._serialized_end=3307
+  _globals['_SETTLEREQUEST']._serialized_start=3309
+  _globals['_SETTLEREQUEST']._serialized_end=3368
+  _globals['_SETTLERESPONSE']._serialized_start=3370
+  _globals['_SETTLERESPONSE']._serialized_end=3428
+  _globals['_SETTLERESULT']._serialized_start=3430
+  _globals['_SETTLERESULT']._serialized_end=3481
+  _globals['_GETTASKREQUEST']._serialized_start=3483
+  _globals['_GETTASKREQUEST']._serialized_end=3516
+  _globals['_GETTASKRESPONSE']._serialized_start=3518
+  _globals['_GETTASKRESPONSE']._serialized_end=3566
+  _globals['_TASKQUEUE']._serialized_start=3761
+  _globals['_TASKQUEUE']._serialized_end=4438
 # @@protoc_insertion_point(module_scope)

@@ -176,7 +176,7 @@ class EnqueueResult(_message.Message):
     def __init__(self, ok: _Optional[_Union[EnqueueResponse, _Mapping]] = ..., refused: _Optional[_Union[Refusal, _Mapping]] = ...) -> None: ...
 
 class LeaseRequest(_message.Message):
-    __slots__ = ("worker_id", "queues", "types", "lease_duration", "max_tasks", "wait", "strict_order")
+    __slots__ = ("worker_id", "queues", "types", "lease_duration", "max_tasks", "wait", "strict_order", "call_id")
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
@@ -184,6 +184,7 @@ class LeaseRequest(_message.Message):
     MAX_TASKS_FIELD_NUMBER: _ClassVar[int]
     WAIT_FIELD_NUMBER: _ClassVar[int]
     STRICT_ORDER_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
     queues: _containers.RepeatedScalarFieldContainer[str]
     types: _containers.RepeatedScalarFieldContainer[str]
@@ -191,13 +192,26 @@ class LeaseRequest(_message.Message):
     max_tasks: int
     wait: _duration_pb2.Duration
     strict_order: bool
-    def __init__(self, worker_id: _Optional[str] = ..., queues: _Optional[_Iterable[str]] = ..., types: _Optional[_Iterable[str]] = ..., lease_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_tasks: _Optional[int] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., strict_order: bool = ...) -> None: ...
+    call_id: str
+    def __init__(self, worker_id: _Optional[str] = ..., queues: _Optional[_Iterable[str]] = ..., types: _Optional[_Iterable[str]] = ..., lease_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_tasks: _Optional[int] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., strict_order: bool = ..., call_id: _Optional[str] = ...) -> None: ...
 
 class LeaseResponse(_message.Message):
     __slots__ = ("tasks",)
     TASKS_FIELD_NUMBER: _ClassVar[int]
     tasks: _containers.RepeatedCompositeFieldContainer[LeasedTask]
     def __init__(self, tasks: _Optional[_Iterable[_Union[LeasedTask, _Mapping]]] = ...) -> None: ...
+
+class EndWaitRequest(_message.Message):
+    __slots__ = ("worker_id", "call_id")
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    worker_id: str
+    call_id: str
+    def __init__(self, worker_id: _Optional[str] = ..., call_id: _Optional[str] = ...) -> None: ...
+
+class EndWaitResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class LeasedTask(_message.Message):
     __slots__ = ("task", "lease_token", "lease_number", "attempt", "lease_duration")

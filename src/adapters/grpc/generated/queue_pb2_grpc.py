@@ -49,6 +49,11 @@ class TaskQueueStub(object):
                 request_serializer=leaseq_dot_v1_dot_queue__pb2.LeaseRequest.SerializeToString,
                 response_deserializer=leaseq_dot_v1_dot_queue__pb2.LeaseResponse.FromString,
                 _registered_method=True)
+        self.EndWait = channel.unary_unary(
+                '/leaseq.v1.TaskQueue/EndWait',
+                request_serializer=leaseq_dot_v1_dot_queue__pb2.EndWaitRequest.SerializeToString,
+                response_deserializer=leaseq_dot_v1_dot_queue__pb2.EndWaitResponse.FromString,
+                _registered_method=True)
         self.Heartbeat = channel.unary_unary(
                 '/leaseq.v1.TaskQueue/Heartbeat',
                 request_serializer=leaseq_dot_v1_dot_queue__pb2.HeartbeatRequest.SerializeToString,
@@ -100,6 +105,15 @@ class TaskQueueServicer(object):
 
     def Lease(self, request, context):
         """Leases due tasks, waiting up to `wait` for a first one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndWait(self, request, context):
+        """Ends the wait of one Lease, which is then answered with what it has, mostly nothing.
+        To cancel a Lease instead may lose a reply that is on its way, and with it its tasks
+        until their leases expire. OK also where no such call waits (any more, or on this server).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -163,6 +177,11 @@ def add_TaskQueueServicer_to_server(servicer, server):
                     servicer.Lease,
                     request_deserializer=leaseq_dot_v1_dot_queue__pb2.LeaseRequest.FromString,
                     response_serializer=leaseq_dot_v1_dot_queue__pb2.LeaseResponse.SerializeToString,
+            ),
+            'EndWait': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndWait,
+                    request_deserializer=leaseq_dot_v1_dot_queue__pb2.EndWaitRequest.FromString,
+                    response_serializer=leaseq_dot_v1_dot_queue__pb2.EndWaitResponse.SerializeToString,
             ),
             'Heartbeat': grpc.unary_unary_rpc_method_handler(
                     servicer.Heartbeat,
@@ -276,6 +295,33 @@ class TaskQueue(object):
             '/leaseq.v1.TaskQueue/Lease',
             leaseq_dot_v1_dot_queue__pb2.LeaseRequest.SerializeToString,
             leaseq_dot_v1_dot_queue__pb2.LeaseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndWait(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/leaseq.v1.TaskQueue/EndWait',
+            leaseq_dot_v1_dot_queue__pb2.EndWaitRequest.SerializeToString,
+            leaseq_dot_v1_dot_queue__pb2.EndWaitResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,11 @@ class TaskQueueStub:
     """Stores up to 1000 tasks, with a result for each in the order of the request."""
     Lease: _grpc.UnaryUnaryMultiCallable[_queue_pb2.LeaseRequest, _queue_pb2.LeaseResponse]
     """Leases due tasks, waiting up to `wait` for a first one."""
+    EndWait: _grpc.UnaryUnaryMultiCallable[_queue_pb2.EndWaitRequest, _queue_pb2.EndWaitResponse]
+    """Ends the wait of one Lease, which is then answered with what it has, mostly nothing.
+    To cancel a Lease instead may lose a reply that is on its way, and with it its tasks
+    until their leases expire. OK also where no such call waits (any more, or on this server).
+    """
     Heartbeat: _grpc.UnaryUnaryMultiCallable[_queue_pb2.HeartbeatRequest, _queue_pb2.HeartbeatResponse]
     """Extends leases, and tells which are lost or should stop."""
     Complete: _grpc.UnaryUnaryMultiCallable[_queue_pb2.CompleteRequest, _queue_pb2.CompleteResponse]
@@ -64,6 +69,11 @@ class TaskQueueAsyncStub(TaskQueueStub):
     """Stores up to 1000 tasks, with a result for each in the order of the request."""
     Lease: _aio.UnaryUnaryMultiCallable[_queue_pb2.LeaseRequest, _queue_pb2.LeaseResponse]  # type: ignore[assignment]
     """Leases due tasks, waiting up to `wait` for a first one."""
+    EndWait: _aio.UnaryUnaryMultiCallable[_queue_pb2.EndWaitRequest, _queue_pb2.EndWaitResponse]  # type: ignore[assignment]
+    """Ends the wait of one Lease, which is then answered with what it has, mostly nothing.
+    To cancel a Lease instead may lose a reply that is on its way, and with it its tasks
+    until their leases expire. OK also where no such call waits (any more, or on this server).
+    """
     Heartbeat: _aio.UnaryUnaryMultiCallable[_queue_pb2.HeartbeatRequest, _queue_pb2.HeartbeatResponse]  # type: ignore[assignment]
     """Extends leases, and tells which are lost or should stop."""
     Complete: _aio.UnaryUnaryMultiCallable[_queue_pb2.CompleteRequest, _queue_pb2.CompleteResponse]  # type: ignore[assignment]
@@ -100,6 +110,17 @@ class TaskQueueServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_queue_pb2.LeaseResponse, _abc.Awaitable[_queue_pb2.LeaseResponse]]:
         """Leases due tasks, waiting up to `wait` for a first one."""
+
+    @_abc_1.abstractmethod
+    def EndWait(
+        self,
+        request: _queue_pb2.EndWaitRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_pb2.EndWaitResponse, _abc.Awaitable[_queue_pb2.EndWaitResponse]]:
+        """Ends the wait of one Lease, which is then answered with what it has, mostly nothing.
+        To cancel a Lease instead may lose a reply that is on its way, and with it its tasks
+        until their leases expire. OK also where no such call waits (any more, or on this server).
+        """
 
     @_abc_1.abstractmethod
     def Heartbeat(
