@@ -3,8 +3,9 @@ What a claim costs beside many tasks that it does not want.
 
 Each claim is measured in turn with the same claim on a storage that holds next to
 nothing, so that whatever else the machine does meanwhile weighs on both. What comes out too
-slow is measured again, as the noise of neighbours passes and a real cost does not. First the
-planner knows nothing of the tasks (they came since the last ANALYZE), then everything.
+slow is measured longer: all its claims count, and the noise of neighbours, who come and go,
+weighs less in more of them, where a real cost does not. First the planner knows nothing of
+the tasks (they came since the last ANALYZE), then everything.
 """
 
 from __future__ import annotations
@@ -153,10 +154,17 @@ class Claims:
     async def _compare(
         self, empty: Ground, full: Ground, types: tuple[str, ...], what: str
     ) -> list[str]:
+        beside_none: list[float] = []
+        beside_many: list[float] = []
         tries, ratio = 0, math.inf
         while ratio > _LIMIT and tries < _TRIES:
             tries += 1
-            beside_none, beside_many = await self._in_turn(empty, full, types)
+            for _ in range(_WARM_UP):
+                await _in_turn(empty, full, types)
+            for _ in range(self.rounds):
+                none, many = await _in_turn(empty, full, types)
+                beside_none.append(none)
+                beside_many.append(many)
             ratio = median(beside_many) / median(beside_none)
         used = set(await full.indexes(_demand(types), now=_now(full)))
         self._ratios[what] = ratio
@@ -166,21 +174,15 @@ class Claims:
         times = milliseconds(beside_none), milliseconds(beside_many)
         return [what, *times, f"{ratio:.2f}", str(tries), index]
 
-    async def _in_turn(
-        self, empty: Ground, full: Ground, types: tuple[str, ...]
-    ) -> tuple[list[float], list[float]]:
-        beside_none: list[float] = []
-        beside_many: list[float] = []
-        for _ in range(_WARM_UP + self.rounds):
-            beside_none.append(await _timed_claim(empty, types))
-            beside_many.append(await _timed_claim(full, types))
-        return beside_none[_WARM_UP:], beside_many[_WARM_UP:]
-
 
 @asynccontextmanager
 async def _pair(open_ground: OpenGround) -> AsyncIterator[tuple[Ground, Ground]]:
     async with open_ground() as empty, open_ground() as full:
         yield empty, full
+
+
+async def _in_turn(empty: Ground, full: Ground, types: tuple[str, ...]) -> tuple[float, float]:
+    return await _timed_claim(empty, types), await _timed_claim(full, types)
 
 
 async def _timed_claim(ground: Ground, types: tuple[str, ...]) -> float:
