@@ -50,7 +50,7 @@ def test_a_new_task_arrives_as_it_was_sent(new: NewTask) -> None:
 
 @given(wire.lease_requests)
 def test_a_lease_request_arrives_as_it_was_sent(request: LeaseRequest) -> None:
-    message = carried(request_codec.write_lease_request(request))
+    message = carried(request_codec.write_lease_request(request, call_id="c"))
 
     assert request_codec.read_lease_request(message) == request
 
@@ -138,7 +138,8 @@ REFUSED = StorageError("no")
                 max_tasks=1,
                 wait=SECOND,
                 strict_order=True,
-            )
+            ),
+            call_id="c",
         ),
         request_codec.write_heartbeat_request(
             HeartbeatRequest(worker_id="w", leases=(REF,), lease_duration=SECOND)

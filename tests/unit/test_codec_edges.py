@@ -194,7 +194,7 @@ def test_what_cannot_be_said_is_refused_by_name(write: Callable[[], object], fie
 @pytest.mark.parametrize("text", ["\ud800", "x" * 10**7], ids=["surrogate", "long"])
 def test_a_name_that_cannot_be_sent_is_refused_as_if_it_were(text: str) -> None:
     message = request_codec.write_lease_request(
-        LeaseRequest(worker_id=text, queues=("q", text), types=(text,))
+        LeaseRequest(worker_id=text, queues=("q", text), types=(text,)), call_id="c"
     )
 
     with pytest.raises(InvalidArgumentError) as refusal:

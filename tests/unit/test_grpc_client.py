@@ -221,13 +221,18 @@ async def test_a_lease_has_its_wait_more_time_than_other_calls() -> None:
     assert transport.timeouts == [30 + TIMEOUT.total_seconds()]
 
 
-async def test_a_heartbeat_takes_no_longer_than_until_the_next_one() -> None:
+@pytest.mark.parametrize(("lease", "longest"), [(3600, 10.0), (6, 2.0), (1, 1.0)])
+async def test_a_heartbeat_takes_no_longer_than_until_the_next_one_or_a_second(
+    lease: int, longest: float
+) -> None:
     transport = ScriptedTransport(pb.HeartbeatResponse(results=[pb.HeartbeatResult()]))
-    request = HeartbeatRequest(worker_id="w", leases=(REF,), lease_duration=timedelta(seconds=6))
+    request = HeartbeatRequest(
+        worker_id="w", leases=(REF,), lease_duration=timedelta(seconds=lease)
+    )
 
     await a_queue(transport).heartbeat(request)
 
-    assert transport.timeouts == [2.0]
+    assert transport.timeouts == [longest]
 
 
 @pytest.mark.parametrize(

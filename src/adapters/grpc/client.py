@@ -57,6 +57,8 @@ _LAST_REPLY_WITHIN: Final = timedelta(seconds=5)
 """How long a Lease whose wait was ended may still be answered."""
 _WAIT_ENDED_WITHIN: Final = timedelta(seconds=2)
 _GIVEN_BACK_WITHIN: Final = timedelta(seconds=2)
+_SHORTEST_BEAT: Final = timedelta(seconds=1)
+"""A busy machine answers later than a third of the shortest leases: better late than never."""
 
 
 @attrs.frozen(kw_only=True)
@@ -94,8 +96,7 @@ class GrpcTaskQueue:
 
         Leases that may have lost more than half of their time on the way are given back.
         """
-        message = write_lease_request(request)
-        message.call_id = self._ids.lease_token()
+        message = write_lease_request(request, call_id=self._ids.lease_token())
         return await self._shelter.finish(
             self._lease(message, request),
             hasten=partial(self._end_wait, message),
@@ -137,11 +138,12 @@ class GrpcTaskQueue:
         """
         Extend leases; see `TaskQueue.heartbeat`.
 
-        Takes no longer than a third of the lease: then the next one is due.
+        Takes no longer than a third of the lease, when the next one is due, or a second.
         """
         validation.batch_size("leases", request.leases)
         frame = write_heartbeat_request(attrs.evolve(request, leases=()))
-        within = min(self._timeout, (request.lease_duration or DEFAULT_LEASE) / 3)
+        next_due = (request.lease_duration or DEFAULT_LEASE) / 3
+        within = min(self._timeout, max(next_due, _SHORTEST_BEAT))
 
         async def send(leases: Sequence[pb.LeaseRef]) -> list[Beat | TaskQueueError]:
             message = pb.HeartbeatRequest(leases=leases)

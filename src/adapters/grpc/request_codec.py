@@ -92,8 +92,8 @@ def read_new_task(message: pb.EnqueueRequest) -> NewTask:
     )
 
 
-def write_lease_request(request: LeaseRequest) -> pb.LeaseRequest:
-    """Return `request` as a message."""
+def write_lease_request(request: LeaseRequest, *, call_id: str) -> pb.LeaseRequest:
+    """Return `request` as a message of a call that EndWait may name."""
     return pb.LeaseRequest(
         worker_id=short_text(request.worker_id),
         queues=[short_text(queue) for queue in request.queues],
@@ -102,6 +102,7 @@ def write_lease_request(request: LeaseRequest) -> pb.LeaseRequest:
         max_tasks=int32(request.max_tasks),
         wait=write_span(request.wait),
         strict_order=request.strict_order,
+        call_id=call_id,
     )
 
 
