@@ -92,8 +92,13 @@ async def test_an_error_of_the_work_is_its_callers() -> None:
 
 
 async def test_abandoned_work_is_brought_to_its_end() -> None:
+    words: list[str] = []
+
     async def hasten() -> None:
-        work.go_on.set()
+        words.append("hurry")
+        # Whoever is to hear it is not yet there for the first.
+        if len(words) == 2:
+            work.go_on.set()
 
     work, shelter = Work(), TaskShelter(patience=LONG)
     caller = asyncio.create_task(

@@ -6,11 +6,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from ...domain.errors import TaskQueueError
 
 T = TypeVar("T")
+
+_FIRST_PAUSE: Final = 0.02
 
 _log = logging.getLogger(__name__)
 
@@ -28,8 +30,9 @@ class Shelter(Protocol):
         """
         Return what `work` returns.
 
-        A caller that is cancelled meanwhile is let go at once. `hasten` is then to bring the
-        work to its end, and what it still returns goes to `if_abandoned`.
+        A caller that is cancelled meanwhile is let go at once. `hasten`, called again and
+        again, is then to bring the work to its end, and what it still returns goes to
+        `if_abandoned`.
         """
         ...
 
@@ -39,8 +42,7 @@ class TaskShelter:
     A `Shelter` that runs each work as a task of its own.
 
     Args:
-        patience: how long abandoned work may take, once hastened, before it is cancelled as
-            well.
+        patience: how long abandoned work is hastened before it is cancelled as well.
     """
 
     def __init__(self, *, patience: timedelta) -> None:
@@ -81,15 +83,25 @@ class TaskShelter:
         if_abandoned: Callable[[T], Awaitable[None]],
     ) -> None:
         try:
-            if not running.done():
-                await hasten()
-            await asyncio.wait([running], timeout=self._patience.total_seconds())
+            await self._bring_to_its_end(running, hasten)
             running.cancel()
             await if_abandoned(await running)
         except asyncio.CancelledError:
             return
         except TaskQueueError as error:
             _log.warning("abandoned work could not be wound up: %s", error)
+
+    async def _bring_to_its_end(
+        self, running: asyncio.Task[T], hasten: Callable[[], Awaitable[None]]
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + self._patience.total_seconds()
+        pause = _FIRST_PAUSE
+        while not running.done() and loop.time() < ends_at:
+            # One word may come before the work has begun where it is heard.
+            await hasten()
+            await asyncio.wait([running], timeout=min(pause, ends_at - loop.time()))
+            pause *= 2
 
 
 class NoShelter:

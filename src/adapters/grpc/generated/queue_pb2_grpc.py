@@ -113,7 +113,8 @@ class TaskQueueServicer(object):
     def EndWait(self, request, context):
         """Ends the wait of one Lease, which is then answered with what it has, mostly nothing.
         To cancel a Lease instead may lose a reply that is on its way, and with it its tasks
-        until their leases expire. OK also where no such call waits (any more, or on this server).
+        until their leases expire. OK also where no such call waits, yet or any more: so repeat
+        it, after a moment, until the Lease is answered.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -46,7 +46,8 @@ class TaskQueueStub:
     EndWait: _grpc.UnaryUnaryMultiCallable[_queue_pb2.EndWaitRequest, _queue_pb2.EndWaitResponse]
     """Ends the wait of one Lease, which is then answered with what it has, mostly nothing.
     To cancel a Lease instead may lose a reply that is on its way, and with it its tasks
-    until their leases expire. OK also where no such call waits (any more, or on this server).
+    until their leases expire. OK also where no such call waits, yet or any more: so repeat
+    it, after a moment, until the Lease is answered.
     """
     Heartbeat: _grpc.UnaryUnaryMultiCallable[_queue_pb2.HeartbeatRequest, _queue_pb2.HeartbeatResponse]
     """Extends leases, and tells which are lost or should stop."""
@@ -72,7 +73,8 @@ class TaskQueueAsyncStub(TaskQueueStub):
     EndWait: _aio.UnaryUnaryMultiCallable[_queue_pb2.EndWaitRequest, _queue_pb2.EndWaitResponse]  # type: ignore[assignment]
     """Ends the wait of one Lease, which is then answered with what it has, mostly nothing.
     To cancel a Lease instead may lose a reply that is on its way, and with it its tasks
-    until their leases expire. OK also where no such call waits (any more, or on this server).
+    until their leases expire. OK also where no such call waits, yet or any more: so repeat
+    it, after a moment, until the Lease is answered.
     """
     Heartbeat: _aio.UnaryUnaryMultiCallable[_queue_pb2.HeartbeatRequest, _queue_pb2.HeartbeatResponse]  # type: ignore[assignment]
     """Extends leases, and tells which are lost or should stop."""
@@ -119,7 +121,8 @@ class TaskQueueServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_queue_pb2.EndWaitResponse, _abc.Awaitable[_queue_pb2.EndWaitResponse]]:
         """Ends the wait of one Lease, which is then answered with what it has, mostly nothing.
         To cancel a Lease instead may lose a reply that is on its way, and with it its tasks
-        until their leases expire. OK also where no such call waits (any more, or on this server).
+        until their leases expire. OK also where no such call waits, yet or any more: so repeat
+        it, after a moment, until the Lease is answered.
         """
 
     @_abc_1.abstractmethod
