@@ -25,8 +25,9 @@ class Work:
         await self.go_on.wait()
         return "done"
 
-    async def hasten(self) -> None:
+    async def hasten(self) -> bool:
         self.hastened = True
+        return False
 
     async def take_back(self, result: str) -> None:
         self.abandoned.append(result)
@@ -94,13 +95,14 @@ async def test_an_error_of_the_work_is_its_callers() -> None:
 async def test_abandoned_work_is_brought_to_its_end() -> None:
     words: list[str] = []
 
-    async def hasten() -> None:
+    async def hasten() -> bool:
         words.append("hurry")
         # Whoever is to hear it is not yet there for the first.
         if len(words) == 2:
             work.go_on.set()
+        return True
 
-    work, shelter = Work(), TaskShelter(patience=LONG)
+    work, shelter = Work(), TaskShelter(patience=timedelta(0))
     caller = asyncio.create_task(
         shelter.finish(work.do(), hasten=hasten, if_abandoned=work.take_back)
     )

@@ -53,10 +53,9 @@ from .transport import AioTransport, BlockingTransport, Transport
 
 DEFAULT_TIMEOUT: Final = timedelta(seconds=10)
 _NO_WAIT: Final = timedelta(0)
-_LAST_REPLY_WITHIN: Final = timedelta(seconds=5)
-"""How long a Lease whose wait was ended may still be answered."""
-_WAIT_ENDED_WITHIN: Final = timedelta(seconds=2)
-_GIVEN_BACK_WITHIN: Final = timedelta(seconds=2)
+_LAST_REPLY_WITHIN: Final = timedelta(seconds=2)
+"""How long a Lease may still be answered by a server that does not hear that it is to end."""
+_WAIT_ENDED_WITHIN: Final = timedelta(seconds=5)
 _SHORTEST_BEAT: Final = timedelta(seconds=1)
 """A busy machine answers later than a third of the shortest leases: better late than never."""
 
@@ -103,13 +102,15 @@ class GrpcTaskQueue:
             if_abandoned=self._give_back,
         )
 
-    async def _end_wait(self, lease: pb.LeaseRequest) -> None:
+    async def _end_wait(self, lease: pb.LeaseRequest) -> bool:
         message = pb.EndWaitRequest(worker_id=lease.worker_id, call_id=lease.call_id)
-        # If this fails, the reply may still come by itself.
-        with suppress(TaskQueueError):
+        try:
             await self._caller.call(
                 methods.END_WAIT, message, within=_WAIT_ENDED_WITHIN, repeatable=True
             )
+        except TaskQueueError:
+            return False
+        return True
 
     async def _lease(self, message: pb.LeaseRequest, request: LeaseRequest) -> list[LeasedTask]:
         wait = min(max(request.wait, _NO_WAIT), MAX_WAIT)
@@ -129,10 +130,7 @@ class GrpcTaskQueue:
         if leased:
             # If this fails as well, the leases expire.
             with suppress(TaskQueueError):
-                await self._settle(
-                    [Release(ref=each.ref, undelivered=True) for each in leased],
-                    within=_GIVEN_BACK_WITHIN,
-                )
+                await self.settle([Release(ref=each.ref, undelivered=True) for each in leased])
 
     async def heartbeat(self, request: HeartbeatRequest) -> list[Beat | TaskQueueError]:
         """
@@ -159,18 +157,13 @@ class GrpcTaskQueue:
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[TaskQueueError | None]:
         """End attempts; see `TaskQueue.settle`."""
-        return await self._settle(settlements, within=self._timeout)
-
-    async def _settle(
-        self, settlements: Sequence[Settlement], *, within: timedelta
-    ) -> list[TaskQueueError | None]:
         validation.batch_size("settlements", settlements)
 
         async def send(messages: Sequence[pb.Settlement]) -> list[TaskQueueError | None]:
             reply = await self._caller.call(
                 methods.SETTLE,
                 pb.SettleRequest(settlements=messages),
-                within=within,
+                within=self._timeout,
                 repeatable=True,
             )
             return [read_settled(result) for result in reply.results]

@@ -13,6 +13,7 @@ from ...domain.errors import TaskQueueError
 T = TypeVar("T")
 
 _FIRST_PAUSE: Final = 0.02
+_LONGEST_PAUSE: Final = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -24,15 +25,15 @@ class Shelter(Protocol):
         self,
         work: Coroutine[Any, Any, T],
         *,
-        hasten: Callable[[], Awaitable[None]],
+        hasten: Callable[[], Awaitable[bool]],
         if_abandoned: Callable[[T], Awaitable[None]],
     ) -> T:
         """
         Return what `work` returns.
 
         A caller that is cancelled meanwhile is let go at once. `hasten`, called again and
-        again, is then to bring the work to its end, and what it still returns goes to
-        `if_abandoned`.
+        again while it returns that it was heard, is then to bring the work to its end, and
+        what that still returns goes to `if_abandoned`.
         """
         ...
 
@@ -42,7 +43,8 @@ class TaskShelter:
     A `Shelter` that runs each work as a task of its own.
 
     Args:
-        patience: how long abandoned work is hastened before it is cancelled as well.
+        patience: how long abandoned work may take, once nobody hears that it is to end, before
+            it is cancelled as well.
     """
 
     def __init__(self, *, patience: timedelta) -> None:
@@ -53,7 +55,7 @@ class TaskShelter:
         self,
         work: Coroutine[Any, Any, T],
         *,
-        hasten: Callable[[], Awaitable[None]],
+        hasten: Callable[[], Awaitable[bool]],
         if_abandoned: Callable[[T], Awaitable[None]],
     ) -> T:
         """Return what `work` returns; see `Shelter.finish`."""
@@ -79,11 +81,12 @@ class TaskShelter:
     async def _hand_over(
         self,
         running: asyncio.Task[T],
-        hasten: Callable[[], Awaitable[None]],
+        hasten: Callable[[], Awaitable[bool]],
         if_abandoned: Callable[[T], Awaitable[None]],
     ) -> None:
         try:
-            await self._bring_to_its_end(running, hasten)
+            await _bring_to_its_end(running, hasten)
+            await asyncio.wait([running], timeout=self._patience.total_seconds())
             running.cancel()
             await if_abandoned(await running)
         except asyncio.CancelledError:
@@ -91,17 +94,15 @@ class TaskShelter:
         except TaskQueueError as error:
             _log.warning("abandoned work could not be wound up: %s", error)
 
-    async def _bring_to_its_end(
-        self, running: asyncio.Task[T], hasten: Callable[[], Awaitable[None]]
-    ) -> None:
-        loop = asyncio.get_running_loop()
-        ends_at = loop.time() + self._patience.total_seconds()
-        pause = _FIRST_PAUSE
-        while not running.done() and loop.time() < ends_at:
-            # One word may come before the work has begun where it is heard.
-            await hasten()
-            await asyncio.wait([running], timeout=min(pause, ends_at - loop.time()))
-            pause *= 2
+
+async def _bring_to_its_end(
+    running: asyncio.Task[T], hasten: Callable[[], Awaitable[bool]]
+) -> None:
+    pause = _FIRST_PAUSE
+    # One word may come before the work has begun where it is heard.
+    while not running.done() and await hasten():
+        await asyncio.wait([running], timeout=pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 class NoShelter:
@@ -111,7 +112,7 @@ class NoShelter:
         self,
         work: Coroutine[Any, Any, T],
         *,
-        hasten: Callable[[], Awaitable[None]],  # noqa: ARG002  the port's signature
+        hasten: Callable[[], Awaitable[bool]],  # noqa: ARG002  the port's signature
         if_abandoned: Callable[[T], Awaitable[None]],  # noqa: ARG002  the port's signature
     ) -> T:
         """Return what `work` returns."""
