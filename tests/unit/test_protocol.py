@@ -134,7 +134,7 @@ class ForgetsNewTasks(MemoryTaskRepository):
 @pytest.mark.parametrize(
     ("start", "name", "fault", "broken"),
     [
-        (LATE_CALLS, "_live_lease", _any_live_lease, "who has not the lease changes nothing"),
+        (LATE_CALLS, "_live_lease", _any_live_lease, "what is answered OK is stored"),
         (BEATS, "_live_lease", _lease_of_any_age, "a lease that has ended is not used"),
         (BEATS, "expire", _uncounted(lifecycle.expire), "attempts count those that ended"),
         (BEATS, "expire", lambda task, **_: task, "every task can come to an end"),
