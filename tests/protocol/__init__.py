@@ -1,0 +1,1 @@
+"""Every interleaving, within bounds, of workers, servers and a reaper; see docs/protocol.md."""
