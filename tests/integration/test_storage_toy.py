@@ -18,6 +18,9 @@ from leaseq.entrypoints.third_party import opener
 from leaseq.testing import Connect, Features
 from leaseq_process import leaseq_server, run_leaseq
 
+# Each process that runs tests installs the example once, and pip takes its time.
+pytestmark = pytest.mark.timeout(180)
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "storage_toy"
 _NEVER_COPIED = shutil.ignore_patterns("build", "*.egg-info", "__pycache__", ".*")
 
@@ -36,7 +39,7 @@ def site(copied: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("site")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     offline = ["--no-deps", "--no-build-isolation", "--no-index", "--root-user-action=ignore"]
-    subprocess.run([*pip, *offline, "--target", target, copied], check=True, timeout=50)
+    subprocess.run([*pip, *offline, "--target", target, copied], check=True, timeout=120)
     return target
 
 
