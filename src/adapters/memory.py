@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 
-import attrs
-
-from ..domain import lifecycle
+from ..domain import contract
 from ..domain.errors import TaskQueueError
 from ..domain.ids import IdempotencyKey, QueueName, TaskId, TaskType
-from ..domain.limits import COUNTED_EXACTLY
 from ..domain.ports import Clock
 from ..domain.storing import (
     Added,
@@ -32,8 +28,7 @@ from ..domain.storing import (
     Replaced,
     Selection,
 )
-from ..domain.task import AttemptError, Dead, Leased, Queued, Status, Succeeded, Task
-from ..domain.views import Depth
+from ..domain.task import AttemptError, Leased, Queued, Task
 from .clock import SystemClock
 
 _Place = tuple[datetime, TaskId]
@@ -60,7 +55,7 @@ class MemoryTaskRepository:
         if task.idempotency_key is not None:
             holder = self._keys.setdefault((task.queue, task.idempotency_key), task.id)
             if holder != task.id:
-                return _without_payload(self._tasks[holder])
+                return contract.without_payload(self._tasks[holder])
         self._put(task)
         return Added.STORED
 
@@ -68,17 +63,8 @@ class MemoryTaskRepository:
         """Lease due tasks; see `TaskRepository.claim`."""
         if self._queues.paused(demand.queue):
             return Found()
-        chosen: list[Task] = []
-        room = demand.max_bytes
-        for task in islice(self._due(demand.queue, demand.types, now), len(demand.grants)):
-            if chosen and task.payload_bytes > room:
-                break
-            room -= task.payload_bytes
-            chosen.append(task)
-        leased = [
-            lifecycle.lease(task, grant=grant, now=now)
-            for task, grant in zip(chosen, demand.grants, strict=False)
-        ]
+        due = self._due(demand.queue, demand.types, now)
+        leased = contract.lease_first(due, demand, now=now)
         for task in leased:
             self._put(task)
         return Found(tasks=tuple(leased))
@@ -114,36 +100,29 @@ class MemoryTaskRepository:
     async def load(self, ids: Sequence[TaskId], *, with_payload: bool) -> Found:
         """Return tasks by id; see `TaskRepository.load`."""
         found = (self._tasks[task_id] for task_id in dict.fromkeys(ids) if task_id in self._tasks)
-        return Found(tasks=_read(found, with_payload=with_payload))
+        return Found(tasks=contract.read(found, with_payload=with_payload))
 
     async def replace(self, changes: Sequence[Change]) -> Sequence[Replaced | TaskQueueError]:
         """Compare and swap; see `TaskRepository.replace`."""
         return [self._replace(change) for change in changes]
 
     def _replace(self, change: Change) -> Replaced:
-        stored = self._tasks.get(change.old.id)
-        if stored is None or stored.version != change.old.version:
+        new = contract.replacement(self._tasks.get(change.old.id), change)
+        if new is None:
             return Replaced.STALE
-        self._put(attrs.evolve(change.new, payload=stored.payload))
+        self._put(new)
         return Replaced.DONE
 
     async def expired(self, *, now: datetime, limit: int) -> Found:
         """Return leased tasks whose lease has ended; see `TaskRepository.expired`."""
-        ended = (
-            task
-            for task in (self._tasks[task_id] for task_id in self._leased)
-            if isinstance(task.state, Leased) and task.state.lease.expired(now)
-        )
-        return Found(tasks=_read(islice(ended, limit), with_payload=False))
+        leased = (self._tasks[task_id] for task_id in self._leased)
+        ended = (task for task in leased if contract.has_expired(task, now))
+        return Found(tasks=contract.read(islice(ended, limit), with_payload=False))
 
     async def search(self, selection: Selection, *, limit: int, with_payload: bool) -> Found:
         """Return tasks by what they are; see `TaskRepository.search`."""
-        fitting = (
-            self._tasks[task_id]
-            for task_id in sorted(self._tasks, reverse=True)
-            if _fits(self._tasks[task_id], selection)
-        )
-        return Found(tasks=_read(islice(fitting, limit), with_payload=with_payload))
+        found = contract.newest_first(self._tasks.values(), selection, limit=limit)
+        return Found(tasks=contract.read(found, with_payload=with_payload))
 
     async def delete(self, tasks: Sequence[Task]) -> list[Replaced]:
         """Compare and remove; see `TaskRepository.delete`."""
@@ -151,7 +130,7 @@ class MemoryTaskRepository:
 
     def _delete(self, task: Task) -> Replaced:
         stored = self._tasks.get(task.id)
-        if stored is None or stored.version != task.version:
+        if stored is None or not contract.still_stands(stored, task):
             return Replaced.STALE
         self._remove(stored)
         return Replaced.DONE
@@ -162,47 +141,19 @@ class MemoryTaskRepository:
         """Make tasks dead unread; see `TaskRepository.quarantine`."""
         for task_id in ids:
             if task_id in self._tasks:
-                task = self._tasks[task_id]
-                dead = attrs.evolve(
-                    task,
-                    state=Dead(at=now),
-                    errors=(error,),
-                    version=task.version + 1,
-                    updated_at=now,
-                )
-                self._put(dead)
+                self._put(contract.quarantined(self._tasks[task_id], error, now=now))
 
     async def stats(self, *, now: datetime) -> list[QueueDepths]:
         """Return how full each queue is; see `TaskRepository.stats`."""
-        counts: defaultdict[QueueName, Counter[Status]] = defaultdict(Counter)
-        due_since: dict[QueueName, datetime] = {}
-        for task in self._tasks.values():
-            counts[task.queue][task.status] += 1
-            if isinstance(task.state, Queued) and task.run_after <= now:
-                since = due_since.get(task.queue, task.run_after)
-                due_since[task.queue] = min(since, task.run_after)
-        return [
-            QueueDepths(
-                queue=queue,
-                depths={status: _depth(count) for status, count in counts[queue].items()},
-                oldest_due_since=due_since.get(queue),
-            )
-            for queue in sorted(counts)
-        ]
+        return contract.depths(self._tasks.values(), now=now)
 
     async def prune(self, rules: Sequence[PruneRule], *, limit: int) -> int:
         """Delete tasks that ended long ago; see `TaskRepository.prune`."""
-        before = {rule.status: rule.finished_before for rule in rules}
-        old = [
-            task
-            for task in self._tasks.values()
-            if task.status in before
-            and not isinstance(task.state, Queued | Leased)
-            and task.state.at < before[task.status]
-        ][:limit]
-        for task in old:
+        old = (task for task in self._tasks.values() if contract.may_be_pruned(task, rules))
+        going = list(islice(old, limit))
+        for task in going:
             self._remove(task)
-        return len(old)
+        return len(going)
 
     def _put(self, task: Task) -> None:
         stored = self._tasks.get(task.id)
@@ -278,27 +229,3 @@ def _place(task: Task) -> _Place:
 
 def _run_after(place: _Place) -> datetime:
     return place[0]
-
-
-def _depth(count: int) -> Depth:
-    return Depth(count=min(count, COUNTED_EXACTLY), exact=count <= COUNTED_EXACTLY)
-
-
-def _read(tasks: Iterable[Task], *, with_payload: bool) -> tuple[Task, ...]:
-    return tuple(tasks) if with_payload else tuple(_without_payload(task) for task in tasks)
-
-
-def _without_payload(task: Task) -> Task:
-    if isinstance(task.state, Succeeded):
-        return attrs.evolve(task, payload=None, state=attrs.evolve(task.state, result=None))
-    return attrs.evolve(task, payload=None)
-
-
-def _fits(task: Task, wanted: Selection) -> bool:
-    return (
-        wanted.queue in {None, task.queue}
-        and wanted.type in {None, task.type}
-        and (not wanted.statuses or task.status in wanted.statuses)
-        and wanted.idempotency_key in {None, task.idempotency_key}
-        and (wanted.before is None or task.id < wanted.before)
-    )

@@ -8,6 +8,7 @@ absolute. No message here shows a password.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import unquote
@@ -15,14 +16,11 @@ from urllib.parse import unquote
 import attrs
 
 from ..domain.errors import FieldViolation, InvalidArgumentError
-from .third_party import is_registered
+from .third_party import is_registered, registered_schemes
 
-KNOWN_SCHEMES: Final = (
-    "sqlite:///FILE",
-    "postgresql://USER@HOST/DATABASE",
-    "memory://NAME",
-    "grpc://HOST:PORT",
-)
+_OUR_STORAGES: Final = ("sqlite:///FILE", "postgresql://USER@HOST/DATABASE", "memory://NAME")
+_A_SERVER: Final = "grpc://HOST:PORT"
+_OUR_SCHEMES: Final = frozenset({"sqlite", "postgresql", "postgres", "memory", "grpc"})
 DEFAULT_GRPC_PORT: Final = 7480
 
 _MAX_PORT: Final = 65535
@@ -126,8 +124,16 @@ def parse_url(text: str) -> StorageUrl | GrpcUrl:
     Return what `text` names.
 
     Raises:
-        InvalidArgumentError: of the field `url`; names the known schemes.
+        InvalidArgumentError: of the field `url`; names the schemes that are known here, those
+            of installed packages included.
     """
+    url = _parsed(text)
+    if url is None:
+        raise _unknown(text, (*_OUR_STORAGES, _A_SERVER))
+    return url
+
+
+def _parsed(text: str) -> StorageUrl | GrpcUrl | None:
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower() if separator else ""
     match scheme:
@@ -142,7 +148,7 @@ def parse_url(text: str) -> StorageUrl | GrpcUrl:
         case _ if scheme and is_registered(scheme):
             return ThirdPartyUrl(scheme=scheme, text=text.strip())
         case _:
-            raise _refused(f"{redacted(text)!r} is none of {', '.join(KNOWN_SCHEMES)}")
+            return None
 
 
 def parse_storage_url(text: str) -> StorageUrl:
@@ -152,7 +158,9 @@ def parse_storage_url(text: str) -> StorageUrl:
     Raises:
         InvalidArgumentError: as for `parse_url`, or it names a server.
     """
-    match parse_url(text):
+    match _parsed(text):
+        case None:
+            raise _unknown(text, _OUR_STORAGES)
         case GrpcUrl():
             raise _refused("a storage is wanted here, and grpc:// names a server")
         case storage:
@@ -278,6 +286,11 @@ def _grpc(rest: str) -> GrpcUrl:
         return GrpcUrl(address=parse_address(rest.rstrip("/"), default_port=DEFAULT_GRPC_PORT))
     except ValueError as error:
         raise _refused(str(error)) from None
+
+
+def _unknown(text: str, ours: Sequence[str]) -> InvalidArgumentError:
+    theirs = [f"{each}://..." for each in registered_schemes() if each not in _OUR_SCHEMES]
+    return _refused(f"{redacted(text)!r} is none of {', '.join((*ours, *theirs))}")
 
 
 def _refused(why: str) -> InvalidArgumentError:

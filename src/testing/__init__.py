@@ -38,6 +38,7 @@ from .fakes import (  # noqa: E402
     RealTime,
     Time,
 )
+from .features import Features  # noqa: E402
 
 __all__ = [
     "DAY",
@@ -52,6 +53,7 @@ __all__ = [
     "SEND",
     "Connect",
     "CountingIds",
+    "Features",
     "FixedJitter",
     "ManualClock",
     "ManualTime",

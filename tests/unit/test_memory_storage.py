@@ -4,12 +4,11 @@ import pytest
 
 from leaseq.adapters.memory import MemoryStorage
 from leaseq.domain.ports import Storage
-from leaseq.testing import QueueRepositoryConformance, TaskRepositoryConformance
+from leaseq.testing import Features, QueueRepositoryConformance, TaskRepositoryConformance
 
 
 class TestMemoryTasks(TaskRepositoryConformance):
-    shared_by_handles = False
-    survives_reopen = False
+    features = Features(durable=False, shared=False)
 
     @pytest.fixture
     def storage(self) -> Storage:

@@ -15,7 +15,7 @@ SRC = REPOSITORY / "src"
 GENERATED = SRC / "adapters" / "grpc" / "generated"
 MODULES = sorted(
     path
-    for folder in (SRC, REPOSITORY / "migrations")
+    for folder in (SRC, REPOSITORY / "migrations", *REPOSITORY.glob("examples/*/src"))
     for path in folder.rglob("*.py")
     if path.parent != GENERATED
 )

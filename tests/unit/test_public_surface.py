@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import leaseq
+import leaseq.storage
 from leaseq.domain import errors
 
 
@@ -41,6 +44,24 @@ def test_every_error_that_callers_can_meet_is_public() -> None:
     }
 
     assert raised <= set(leaseq.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(leaseq.storage.__all__))
+def test_every_name_for_authors_of_storages_is_there_and_on_their_page(name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "storages.md").read_text(encoding="utf-8")
+
+    assert hasattr(leaseq.storage, name)
+    assert re.search(rf"\b{name}\b", page)
+
+
+def test_nothing_else_is_there_for_authors_of_storages() -> None:
+    names = {
+        name
+        for name, value in vars(leaseq.storage).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
+
+    assert names - {"annotations"} == set(leaseq.storage.__all__)
 
 
 def test_a_name_that_is_not_public_is_not_there() -> None:

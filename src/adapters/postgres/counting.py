@@ -8,6 +8,7 @@ from typing import Final, LiteralString
 
 from psycopg.types.numeric import Int8
 
+from ...domain import contract
 from ...domain.ids import QueueName
 from ...domain.limits import COUNTED_EXACTLY
 from ...domain.storing import QueueDepths
@@ -78,9 +79,7 @@ class Counting:
         depths: defaultdict[QueueName, dict[Status, Depth]] = defaultdict(dict)
         since: dict[QueueName, datetime] = {}
         for status, queue, count, oldest_due in rows:
-            depths[queue][Status(status)] = Depth(
-                count=min(count, COUNTED_EXACTLY), exact=count <= COUNTED_EXACTLY
-            )
+            depths[queue][Status(status)] = contract.depth(count)
             if oldest_due is not None and oldest_due is not UNREADABLE_MOMENT:
                 since[queue] = oldest_due
         return [

@@ -11,6 +11,7 @@ from contextlib import closing
 from datetime import datetime
 from typing import Final
 
+from ...domain import contract
 from ...domain.ids import QueueName
 from ...domain.limits import COUNTED_EXACTLY
 from ...domain.storing import Found, QueueDepths, Selection
@@ -147,7 +148,7 @@ def stats(connection: sqlite3.Connection, *, now: datetime) -> list[QueueDepths]
     for status in Status:
         counts = {"status": status.value, "enough": COUNTED_EXACTLY + 1}
         for queue, count in connection.execute(_DEPTHS, counts).fetchall():
-            depths[queue][status] = _depth(count)
+            depths[queue][status] = contract.depth(count)
     return [
         _queue_depths(connection, queue.decode(errors="replace"), depths[queue], now=now)
         for queue in sorted(depths)
@@ -163,7 +164,3 @@ def _queue_depths(
         depths=depths,
         oldest_due_since=due_since(connection, queue, now=now),
     )
-
-
-def _depth(count: int) -> Depth:
-    return Depth(count=min(count, COUNTED_EXACTLY), exact=count <= COUNTED_EXACTLY)

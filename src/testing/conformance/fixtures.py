@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from ...domain.ports import QueueRepository, Storage, TaskRepository
+from ..features import Features
 
 Connect = Callable[[], AbstractAsyncContextManager[Storage]]
 """Opens one more handle on the storage of this test, which begins empty."""
@@ -22,11 +23,8 @@ class StorageFixtures:
     What is supplied is empty at first and not shared between tests.
     """
 
-    shared_by_handles: ClassVar[bool] = True
-    """Whether a second handle from `connect`, open at the same time, shows the same tasks."""
-
-    survives_reopen: ClassVar[bool] = True
-    """Whether tasks are still there after the last handle was closed."""
+    features: ClassVar[Features] = Features()
+    """What the storage promises; tests of what it does not are skipped."""
 
     @pytest.fixture
     def connect(self) -> Connect:
@@ -38,6 +36,16 @@ class StorageFixtures:
         """Open the storage under test."""
         async with connect() as storage:
             yield storage
+
+    def needs_durable(self) -> None:
+        """Skip the test where nothing outlasts its handle."""
+        if not self.features.durable:
+            pytest.skip(f"{type(self).__name__} declares Features(durable=False)")
+
+    def needs_shared(self) -> None:
+        """Skip the test where there can be one handle only."""
+        if not self.features.shared:
+            pytest.skip(f"{type(self).__name__} declares Features(shared=False)")
 
     @pytest.fixture
     def tasks(self, storage: Storage) -> TaskRepository:

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from ...domain.errors import StorageError
 from ...domain.ports import Storage
 from ...domain.storing import Added, Change, Found, Queue, Replaced
 from ...domain.task import Dead
@@ -85,10 +86,30 @@ class HandlesContract(StorageFixtures):
         assert len(await stored(storage.tasks, rivals)) == 1
 
     def _connect_again(self, request: pytest.FixtureRequest) -> Connect:
-        if not self.shared_by_handles:
-            pytest.skip(f"{type(self).__name__}.shared_by_handles is False: one handle only")
+        self.needs_shared()
         connect: Connect = request.getfixturevalue("connect")
         return connect
+
+
+class OneHandleContract(StorageFixtures):
+    """Two handles that do not know of each other never write to one storage."""
+
+    async def test_a_second_handle_is_refused_until_the_first_is_closed(
+        self, request: pytest.FixtureRequest
+    ) -> None:
+        self.needs_durable()
+        if self.features.shared:
+            pytest.skip(f"{type(self).__name__} declares Features(shared=True)")
+        connect: Connect = request.getfixturevalue("connect")
+        task = a_task()
+
+        async with connect() as storage:
+            with pytest.raises(StorageError):
+                await connect().__aenter__()
+            await storage.tasks.add([task])
+
+        async with connect() as storage:
+            assert await stored(storage.tasks, [task]) == [task]
 
 
 class ReopenContract(StorageFixtures):
@@ -97,8 +118,7 @@ class ReopenContract(StorageFixtures):
     async def test_a_reopened_storage_still_has_everything(
         self, request: pytest.FixtureRequest
     ) -> None:
-        if not self.survives_reopen:
-            pytest.skip(f"{type(self).__name__}.survives_reopen is False: gone when closed")
+        self.needs_durable()
         connect: Connect = request.getfixturevalue("connect")
         written = list(STORED_TASKS.values())
         paused = Queue(name=EMAILS, paused=True, version=1)
@@ -113,8 +133,7 @@ class ReopenContract(StorageFixtures):
     async def test_a_lease_outlives_the_handle_that_granted_it(
         self, request: pytest.FixtureRequest
     ) -> None:
-        if not self.survives_reopen:
-            pytest.skip(f"{type(self).__name__}.survives_reopen is False: gone when closed")
+        self.needs_durable()
         connect: Connect = request.getfixturevalue("connect")
         task = a_task()
         async with connect() as storage:

@@ -10,7 +10,7 @@ from .claim_choice import ClaimBytesContract, ClaimFilterContract
 from .claim_race import ClaimRaceContract
 from .delete import DeleteContract, QuarantineContract
 from .expired import ExpiredContract
-from .handles import HandlesContract, ReopenContract
+from .handles import HandlesContract, OneHandleContract, ReopenContract
 from .next_due import NextDueContract
 from .prune import PruneContract
 from .replace import ReplaceContract
@@ -40,6 +40,7 @@ class TaskRepositoryConformance(
     StatsContract,
     PruneContract,
     HandlesContract,
+    OneHandleContract,
     ReopenContract,
 ):
     """
@@ -52,7 +53,7 @@ class TaskRepositoryConformance(
             def connect(self, tmp_path: Path) -> Connect:
                 return partial(open_sqlite, tmp_path / "tasks.db")
 
-    See `StorageFixtures` for what a storage may declare not to do.
+    A storage that promises less sets `features`; see `Features`.
     """
 
     pytestmark = pytest.mark.asyncio
