@@ -111,6 +111,7 @@ class TaskChanger:
         changes: dict[int, Change] = {}
         if not turn:
             return answers, changes
+        asked_at = self._clock.now()
         found = await self._tasks.load([wish.task_id for wish in turn.values()], with_payload=False)
         stored = {task.id: task for task in found.tasks}
         now = self._clock.now()
@@ -124,7 +125,8 @@ class TaskChanger:
             try:
                 new = wish.decide(old, now)
             except TaskQueueError as refusal:
-                answers[index] = refusal
+                if _refuses(wish, old, asked_at):
+                    answers[index] = refusal
                 continue
             if new is old:
                 answers[index] = old
@@ -147,6 +149,19 @@ class TaskChanger:
                 if isinstance(change.new.state, Leased):
                     self._snapshots.keep(change.new)
         return answers
+
+
+def _refuses(wish: Wish, task: Task, now: datetime) -> bool:
+    """
+    Return whether the wish was refused already when the task was asked for.
+
+    A lease that ended since may have been renewed since as well, behind what was loaded.
+    """
+    try:
+        wish.decide(task, now)
+    except TaskQueueError:
+        return True
+    return False
 
 
 def _first_of_each_task(waiting: Mapping[int, Wish]) -> dict[int, Wish]:

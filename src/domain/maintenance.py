@@ -40,8 +40,8 @@ class MaintenanceService:
         """
         End leases whose time is over; see `Maintenance.reap`.
 
-        A lease is given as much grace as the clock may be wrong, so that no server
-        ends what another one still grants.
+        A lease is given as much grace as this clock may be wrong, so that none is ended
+        before its time by the storage's clock.
         """
         reaped = 0
         for _ in range(_MOST_BATCHES):

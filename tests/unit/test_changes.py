@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 import pytest
@@ -41,10 +41,14 @@ class WatchedTasks(MemoryTaskRepository):
         self.replaces = 0
         self.first_answers: list[Replaced | TaskQueueError] = []
         self.unreadable: tuple[TaskId, ...] = ()
+        self.after_next_load: Callable[[], Awaitable[object]] | None = None
 
     async def load(self, ids: Sequence[TaskId], *, with_payload: bool) -> Found:
         self.loads += 1
         found = await super().load(ids, with_payload=with_payload)
+        if (meanwhile := self.after_next_load) is not None:
+            self.after_next_load = None
+            await meanwhile()
         return attrs.evolve(found, unreadable=self.unreadable)
 
     async def replace(self, changes: Sequence[Change]) -> Sequence[Replaced | TaskQueueError]:
@@ -266,3 +270,37 @@ def test_nothing_is_known_of_a_forgotten_task() -> None:
     snapshots.forget(task.id)
 
     assert snapshots.recall(task.id) is None
+
+
+async def test_a_lease_renewed_while_it_was_looked_up_is_not_refused_as_expired() -> None:
+    server = Server()
+    task = a_task(state=leased_until(NOON + SECOND))
+    await server.tasks.add([task])
+
+    async def renew() -> None:
+        later = lifecycle.heartbeat(task, token=TOKEN, duration=MINUTE, now=NOON)
+        await server.tasks.replace([Change(old=task, new=later)])
+        server.clock.advance(2 * SECOND)
+
+    server.tasks.after_next_load = renew
+
+    [answer] = await server.make(completing(task))
+
+    assert isinstance(answer, Task)
+    assert answer.status is Status.SUCCEEDED
+
+
+async def test_a_lease_that_ends_while_it_is_looked_up_is_refused_at_the_second_look() -> None:
+    server = Server()
+    task = a_task(state=leased_until(NOON + SECOND))
+    await server.tasks.add([task])
+
+    async def let_it_end() -> None:
+        server.clock.advance(SECOND)
+
+    server.tasks.after_next_load = let_it_end
+
+    [answer] = await server.make(completing(task))
+
+    assert isinstance(answer, LeaseLostError)
+    assert server.tasks.loads == 2
