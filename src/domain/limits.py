@@ -26,11 +26,13 @@ MAX_BATCH: Final = 1000
 MAX_NAMES_PER_LEASE: Final = 100
 """Queues, and types, in one Lease."""
 
-MAX_LEASE_PAYLOAD_BYTES: Final = 3 * 1024 * 1024
+MAX_MESSAGE_TEXT_BYTES: Final = 3 * 1024 * 1024
 """
-Payload in one Lease reply. The other fields of a task take less than 1 kB, so a
-reply of 1000 tasks stays under the 4 MiB that gRPC clients accept by default.
+Payloads, results and errors in one message. The other fields of an item take less than 1 kB,
+so a message of 1000 items stays under the 4 MiB that gRPC accepts by default.
 """
+MAX_LEASE_PAYLOAD_BYTES: Final = MAX_MESSAGE_TEXT_BYTES
+"""Payload in one Lease reply."""
 
 MAX_DELAY: Final = timedelta(days=365)
 """How far ahead `delay`, `run_after` and `retry_after` may lie."""

@@ -1,7 +1,8 @@
-"""Spans of time as people write them: `90`, `1.5`, `500ms`, `5m`, `2h`, `1d`."""
+"""Spans of time as people write them (`90`, `1.5`, `500ms`, `5m`, `2h`, `1d`) and programs do."""
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import timedelta
 from typing import Final
@@ -30,6 +31,29 @@ def parse_duration(text: str) -> timedelta:
         return float(written["number"]) * _UNITS[written["unit"] or "s"]
     except OverflowError:
         raise ValueError(f"{text!r} is too long") from None
+
+
+def as_span(name: str, span: timedelta | float) -> timedelta:
+    """
+    Return a span that a program gave as a timedelta or in seconds.
+
+    Args:
+        name: of the argument, for the messages.
+
+    Raises:
+        TypeError: it is neither.
+        ValueError: it is not finite, or beyond what a timedelta holds.
+    """
+    if isinstance(span, timedelta):
+        return span
+    if isinstance(span, bool) or not isinstance(span, int | float):
+        raise TypeError(f"{name} must be a timedelta or a number of seconds, not {span!r}")
+    if not math.isfinite(span):
+        raise ValueError(f"{name} must be finite, not {span!r}")
+    try:
+        return timedelta(seconds=span)
+    except OverflowError:
+        raise ValueError(f"{name} must be less than 2.7 million years, not {span!r} s") from None
 
 
 def shown(span: timedelta) -> str:

@@ -21,6 +21,7 @@ from structlog.typing import EventDict, Processor
 from ..domain.errors import TaskQueueError
 from .printable import printable
 from .settings import LogFormat, LogLevel
+from .urls import redacted
 
 _MOST_FRAMES: Final = 20
 _REPEATED_AFTER: Final = 10.0
@@ -103,6 +104,7 @@ def formatter(form: LogFormat, *, on_terminal: bool) -> logging.Formatter:
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             _without_foreign_words,
+            _without_passwords,
             _on_one_line,
             render,
         ],
@@ -114,6 +116,13 @@ def _without_foreign_words(_: Any, __: str, event: EventDict) -> EventDict:
     error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
     if isinstance(error, BaseException):
         event["raised"] = [described(each) for each in _chain(error)]
+    return event
+
+
+def _without_passwords(_: Any, __: str, event: EventDict) -> EventDict:
+    # The driver's pool quotes what libpq says, and that may quote what it was told.
+    if str(event.get("logger", "")).startswith("psycopg"):
+        event["event"] = redacted(str(event.get("event", "")))
     return event
 
 

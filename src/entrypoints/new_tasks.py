@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from ..domain.errors import FieldViolation, InvalidArgumentError
 from ..domain.requests import NewTask
+from .durations import as_span
 from .keywords import refuse_unknown
 
 Payload = Mapping[str, Any] | str | None
@@ -46,8 +47,8 @@ def new_task(type_: str, payload: Payload = None, **options: Unpack[TaskOptions]
     Return the task that these arguments ask for.
 
     Raises:
-        InvalidArgumentError: the payload is no JSON, or a span is no number.
-        TypeError: there is no such option.
+        InvalidArgumentError: the payload is no JSON, or a span is not finite.
+        TypeError: there is no such option, or a span is no number.
     """
     refuse_unknown(options, TaskOptions)
     return NewTask(
@@ -55,11 +56,11 @@ def new_task(type_: str, payload: Payload = None, **options: Unpack[TaskOptions]
         payload=payload_text(payload),
         queue=options.get("queue", ""),
         priority=options.get("priority", 0),
-        delay=span("delay", options.get("delay")),
+        delay=_span("delay", options.get("delay")),
         run_after=options.get("run_after"),
         max_attempts=options.get("max_attempts"),
-        retry_base=span("retry_base", options.get("retry_base")),
-        retry_cap=span("retry_cap", options.get("retry_cap")),
+        retry_base=_span("retry_base", options.get("retry_base")),
+        retry_cap=_span("retry_cap", options.get("retry_cap")),
         idempotency_key=options.get("idempotency_key", ""),
         allow_different_payload=options.get("allow_different_payload", False),
     )
@@ -86,18 +87,10 @@ def payload_text(payload: Payload) -> str:
         raise _refused("payload", str(error)) from None
 
 
-def span(field: str, value: Span | None) -> timedelta | None:
-    """
-    Return `value`, which may be seconds, as a timedelta.
-
-    Raises:
-        InvalidArgumentError: it is not finite, or longer than time.
-    """
-    if value is None or isinstance(value, timedelta):
-        return value
+def _span(field: str, value: Span | None) -> timedelta | None:
     try:
-        return timedelta(seconds=value)
-    except (ValueError, OverflowError):
+        return None if value is None else as_span(field, value)
+    except ValueError:
         raise _refused(field, f"{value} is no number of seconds") from None
 
 

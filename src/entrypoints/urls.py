@@ -31,7 +31,9 @@ _HOST_AND_PORT: Final = re.compile(
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?"
 )
 _OUR_PARAMETERS: Final = frozenset({"pooler", "schema"})
-_SECRET_PARAMETER: Final = re.compile(r"(?i)\b((?:ssl)?password\s*=\s*)(?:'[^']*'|[^&\s]*)")
+_SECRET_PARAMETER: Final = re.compile(
+    r"(?i)\b((?:ssl)?password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^&\s]*)"
+)
 # The scheme is possessive: given back, it would pass for a user's name.
 # Python 3.11.2 reads a possessive quantifier of a group wrongly, so the scheme is looked for ahead.
 _USER_INFO: Final = re.compile(r"(?s)^(?P<scheme>[\w+.-]+://|(?![\w+.-]+://))(?P<user>[^:@/]*):.*@")

@@ -43,6 +43,28 @@ def test_output_that_cannot_be_written_is_told_in_one_line(
     assert re.fullmatch(r"leaseq: cannot write the output: .+\n", ended.stderr)
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["tasks", "--help"], ["migrate", "-h"]], ids=" ".join
+)
+def test_help_that_cannot_be_written_is_told_in_one_line(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    ended = run_into(f">{FULL}", *arguments, cwd=tmp_path)
+
+    assert ended.returncode == 1
+    assert re.fullmatch(r"leaseq: cannot write the output: .+\n", ended.stderr)
+
+
+@pytest.mark.parametrize("redirection", [f"2>{FULL}", "2>&-"], ids=["full", "closed"])
+def test_a_warning_that_cannot_be_written_stops_no_command(
+    redirection: str, tmp_path: Path
+) -> None:
+    ended = run_into(redirection, "queues", "pause", "q", cwd=tmp_path)
+
+    assert ended.returncode == 0
+    assert ended.stdout == "paused q\n"
+
+
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["for people", "as JSON"])
 @pytest.mark.parametrize("redirection", [f">{FULL}", ">&-"], ids=["full", "closed"])
 def test_enqueue_tells_that_the_task_is_stored_all_the_same(

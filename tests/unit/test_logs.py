@@ -115,3 +115,18 @@ def at(second: float, message: str) -> logging.LogRecord:
     made = record(message)
     made.created = second
     return made
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize(
+    "dsn",
+    ["host=h password=hunter2 user=u", "host=h password='hunter2'", "postgresql://u:hunter2@h/db"],
+)
+def test_what_the_driver_says_is_logged_without_passwords(dsn: str, form: Any) -> None:
+    said = record(f"error connecting in 'leaseq': {dsn} is bad")
+    said.name = "psycopg.pool"
+
+    line = formatter(form, on_terminal=False).format(said)
+
+    assert "hunter2" not in line
+    assert "error connecting" in line

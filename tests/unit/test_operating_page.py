@@ -56,5 +56,6 @@ def test_migrations_wait_as_long_as_the_page_says() -> None:
     minutes = _told(r"may take more than (\d+) minutes")
 
     assert f"statement_timeout = '{60 * minutes:.0f}s'" in before
+    assert "after a minute of silence" in PAGE
     assert "idle_in_transaction_session_timeout = '60s'" in before
     assert f"'{wait:.0f}s'" in migrator._AFTER_THE_LOCK  # noqa: SLF001

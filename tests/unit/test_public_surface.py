@@ -74,6 +74,8 @@ def test_a_name_that_is_not_public_is_not_there() -> None:
     [
         ("leaseq", ["attr", "asyncio", "typer"]),
         ("leaseq.entrypoints.client", ["grpc", "dependency_injector", "typer", "rich", "sqlite3"]),
+        # What a Ctrl-C may meet before anybody minds it.
+        ("leaseq.entrypoints.cli.start", ["attr", "typer", "asyncio", "click"]),
         (
             "leaseq.entrypoints.cli.main",
             ["grpc", "dependency_injector", "rich", "structlog", "asyncio"],

@@ -131,6 +131,7 @@ def test_an_address_is_shown_as_it_is_read(text: str) -> None:
         ("postgresql://h/db?sslpassword=hunter2", "postgresql://h/db?sslpassword=***"),
         ("host=h password=hunter2 user=u", "host=h password=*** user=u"),
         ("host=h password = 'hun ter2'", "host=h password = ***"),
+        (r"host=h password='hun\'ter2'", "host=h password=***"),
         ("u:hunter2@h/db", "u:***@h/db"),
         ("sqlite:///tasks.db", "sqlite:///tasks.db"),
     ],

@@ -18,10 +18,11 @@ import attrs
 import grpc
 from google.protobuf.message import DecodeError
 
-from ...domain.errors import TaskQueueError
+from ...domain.errors import StorageError, TaskQueueError
 from .methods import Method, Q, R
 from .refusals import write_status
 from .status import DRAINING, INTERNAL, MALFORMED, Verdict, verdict_on
+from .trouble import StorageTrouble
 
 A = TypeVar("A")
 
@@ -48,6 +49,7 @@ class Calls:
 
     def __init__(self) -> None:
         self._draining = False
+        self._trouble = StorageTrouble()
         self.in_flight = 0
         """Calls whose handlers run."""
 
@@ -122,18 +124,23 @@ class Calls:
         if self._draining:
             await _refuse(context, DRAINING)
         try:
-            return await behaviour(method.request.FromString(raw))
+            answer = await behaviour(method.request.FromString(raw))
         except DecodeError:
             verdict = MALFORMED
+        except StorageError as error:
+            self._trouble.failed(method.path, error)
+            verdict = verdict_on(error)
         except TaskQueueError as error:
             verdict = verdict_on(error)
             if verdict.code is grpc.StatusCode.INTERNAL:
-                # That a storage is away is told by those who look after it, and once.
                 _log.warning("%s failed: %s", method.path, error)
         except Exception:  # noqa: BLE001  whatever happens, the call is answered
             # The caller learns nothing of what may be a secret.
             _log.exception("%s failed", method.path)
             verdict = INTERNAL
+        else:
+            self._trouble.succeeded(method.path)
+            return answer
         return await _refuse(context, verdict)
 
     @contextmanager

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final, Protocol, cast
+from typing import Protocol, cast
 
 import grpc
 
+from ..clock import steady_ns
 from .options import client_options
 from .refusals import FailedCall, read_status, was_never_sent
 from .status import Verdict
-
-# Unlike the monotonic clock it goes on while the computer sleeps, and leases with it.
-_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class CallFailedError(Exception):
@@ -94,7 +92,7 @@ class AioTransport:
 
     def now(self) -> float:
         """Return the time; see `Transport.now`."""
-        return time.clock_gettime(_CLOCK)
+        return steady_ns() / 1e9
 
     async def close(self) -> None:
         """Cut off the calls that are under way, and refuse others."""
@@ -138,7 +136,7 @@ class BlockingTransport:
 
     def now(self) -> float:
         """Return the time; see `Transport.now`."""
-        return time.clock_gettime(_CLOCK)
+        return steady_ns() / 1e9
 
     def close(self) -> None:
         """Cut off the calls that are under way, and refuse others."""

@@ -8,12 +8,13 @@ reads a clock.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import attrs
+
+from ..clock import steady_ns
 
 PROBES: Final = 5
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -23,9 +24,6 @@ _DRIFT_PER_MILLION: Final = 500
 """NTP slews a clock by at most this, and crystals stray by less."""
 
 _STANDS_STILL_FOR: Final = timedelta(seconds=1) // _MICROSECOND
-
-# In Linux the one that runs on while the computer sleeps; elsewhere CLOCK_MONOTONIC does.
-_LOCAL_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 @attrs.frozen(kw_only=True)
@@ -148,4 +146,4 @@ class PostgresClock:
 
 
 def _local() -> int:
-    return time.clock_gettime_ns(_LOCAL_CLOCK) // 1000
+    return steady_ns() // 1000

@@ -8,7 +8,7 @@ needs no more than a schema that its role owns, or the right to create one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from hashlib import sha256
 from typing import Any, Literal, LiteralString
@@ -236,7 +236,8 @@ async def _exists(connection: AsyncConnection, question: LiteralString, schema: 
 async def _connected(dsn: str, schema: str, *, seconds: float) -> AsyncIterator[AsyncConnection]:
     with _translated(schema):
         _check_name(schema)
-        parameters = {**_CONNECTION, **_parsed(dsn), "client_encoding": "utf8"}
+        given = _parsed(dsn)
+        parameters = {**_CONNECTION, **_several(given), **given, "client_encoding": "utf8"}
         async with (
             asyncio.timeout(seconds),
             # Autocommit, so that nothing but the migration's transaction is ever open.
@@ -247,6 +248,12 @@ async def _connected(dsn: str, schema: str, *, seconds: float) -> AsyncIterator[
             # At a stricter level the wait for the lock would fix what is seen after it.
             await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
             yield connection
+
+
+def _several(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Of several hosts, pass over a standby that was a primary; one host is what it is."""
+    hosts = f"{given.get('host', '')}{given.get('hostaddr', '')}"
+    return {"target_session_attrs": "read-write"} if "," in hosts else {}
 
 
 def _check_name(schema: str) -> None:

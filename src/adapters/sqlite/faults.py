@@ -24,6 +24,7 @@ _PASSING: Final = frozenset(
         sqlite3.SQLITE_NOMEM,
         sqlite3.SQLITE_CANTOPEN,
         sqlite3.SQLITE_SCHEMA,
+        sqlite3.SQLITE_READONLY,
     }
 )
 

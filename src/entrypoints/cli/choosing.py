@@ -7,9 +7,13 @@ from collections.abc import Sequence
 import attrs
 import typer
 
+from ...domain.errors import InvalidArgumentError
+from ...domain.ids import TaskId
 from ...domain.requests import TaskFilter
 from ...domain.task import Status
+from ...domain.validation import task_id
 from ...domain.views import TaskView
+from .misuse import MisuseError
 
 
 @attrs.frozen(kw_only=True)
@@ -88,6 +92,7 @@ def choose(
 
     Raises:
         typer.BadParameter: the options do not go together.
+        MisuseError: what is given for an id is none.
     """
     if everything:
         if task_ids:
@@ -102,6 +107,15 @@ def choose(
         stray = filters.first_given() or ("--dry-run" if dry_run else None)
         if stray:
             raise typer.BadParameter("goes with --all, not with ids", param_hint=stray)
+        # One that is none would be refused alone, after others were changed.
+        task_ids = [_checked(text) for text in task_ids]
     return Choice(
         ids=tuple(dict.fromkeys(task_ids or ())), wanted=filters.wanted(otherwise=otherwise)
     )
+
+
+def _checked(text: str) -> TaskId:
+    try:
+        return task_id(text)
+    except InvalidArgumentError:
+        raise MisuseError(f"ID: {text!r} is no UUID") from None

@@ -11,23 +11,31 @@ from typing import Final
 from ...domain.errors import StorageUnavailableError
 from ..connection import Connection, open_blocking
 from ..urls import Address, GrpcUrl, parse_url
+from .misuse import naming_options
 
 _REACHED_WITHIN: Final = timedelta(seconds=5)
 _ANSWERED_WITHIN: Final = timedelta(seconds=20)
 
 
 @contextmanager
-def connected(server: str) -> Iterator[Connection]:
+def connected(server: str, *, queue: str = "--queue") -> Iterator[Connection]:
     """
     Open what `--server` names, for calls through `run_blocking`.
 
+    Args:
+        queue: how the command spells the queue.
+
     Raises:
+        MisuseError: a call was refused as nonsense.
         StorageUnavailableError: nobody listens there, or the storage cannot be reached.
     """
     match parse_url(server):
         case GrpcUrl(address=address):
             _require_reachable(address)
-    with open_blocking(server, deadline=_ANSWERED_WITHIN) as connection:
+    with (
+        open_blocking(server, deadline=_ANSWERED_WITHIN) as connection,
+        naming_options(queue=queue),
+    ):
         yield connection
 
 

@@ -141,8 +141,8 @@ def enqueue(  # noqa: PLR0913  one for each thing that can be said of a task
 def _store(new: NewTask, *, server: str, as_json: bool) -> None:
     with connected(server) as connection:
         [outcome] = run_blocking(connection.queue.enqueue([new]))
-    if isinstance(outcome, TaskQueueError):
-        raise outcome
+        if isinstance(outcome, TaskQueueError):
+            raise outcome
     try:
         _print(outcome, as_json=as_json)
     except UnwritableOutputError as error:

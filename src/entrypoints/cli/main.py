@@ -18,8 +18,9 @@ from ..settings import InvalidSettingError, hush_grpc_core, process_environment,
 from . import dead, queues, tasks
 from .demo import demo
 from .enqueue import enqueue
+from .misuse import MisuseError
 from .server import migrate, server
-from .terminal import UnwritableOutputError, note
+from .terminal import Output, UnwritableOutputError, note
 from .worker import worker
 
 
@@ -33,7 +34,7 @@ class _Refusals(TyperGroup):
         except (TaskQueueError, UnwritableOutputError) as error:
             note(str(error))
             raise typer.Exit(1) from None
-        except InvalidSettingError as error:
+        except (InvalidSettingError, MisuseError) as error:
             note(str(error))
             raise typer.Exit(2) from None
 
@@ -83,7 +84,18 @@ def _root(
         note(f"warning: nothing reads {name}; did you mean {nearest}?")
 
 
-def main() -> None:
-    """Run the command line of this process."""
+def run() -> None:
+    """
+    Run the command line of this process.
+
+    Raises:
+        SystemExit: with the exit code.
+    """
     hush_grpc_core()
-    app(prog_name="leaseq")
+    if sys.stdout is not None:
+        sys.stdout = Output(sys.stdout)
+    try:
+        app(prog_name="leaseq")
+    except UnwritableOutputError as error:  # of help and the version, which are no commands
+        note(str(error))
+        sys.exit(1)

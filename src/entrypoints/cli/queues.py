@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from ...domain.ports import TaskAdmin
 from ..connection import run_blocking
 from .connecting import connected
 from .options import DEFAULT_SERVER, AsJson, Server
 from .task_text import QUEUE_COLUMNS, queue_row, queues_json
-from .terminal import print_table, say
+from .terminal import note, print_table, say
 
 app = typer.Typer(help="See queues, and pause them.", no_args_is_help=True)
 
@@ -32,20 +33,29 @@ def list_queues(*, server: Server = DEFAULT_SERVER, as_json: AsJson = False) -> 
 @app.command()
 def pause(queue: _Name, *, server: Server = DEFAULT_SERVER, as_json: AsJson = False) -> None:
     """Let no worker lease from a queue; leases that are out go on."""
-    with connected(server) as connection:
+    with connected(server, queue="QUEUE") as connection:
+        known = _is_known(connection.admin, queue)
         run_blocking(connection.admin.pause_queue(queue))
-    _say_state(queue, "paused", paused=True, as_json=as_json)
+    _say_state(queue, "paused", paused=True, known=known, as_json=as_json)
 
 
 @app.command()
 def resume(queue: _Name, *, server: Server = DEFAULT_SERVER, as_json: AsJson = False) -> None:
     """Let workers lease from a queue again."""
-    with connected(server) as connection:
+    with connected(server, queue="QUEUE") as connection:
+        known = _is_known(connection.admin, queue)
         run_blocking(connection.admin.resume_queue(queue))
-    _say_state(queue, "resumed", paused=False, as_json=as_json)
+    _say_state(queue, "resumed", paused=False, known=known, as_json=as_json)
 
 
-def _say_state(queue: str, word: str, *, paused: bool, as_json: bool) -> None:
+def _is_known(admin: TaskAdmin, queue: str) -> bool:
+    return any(view.name == queue for view in run_blocking(admin.list_queues()))
+
+
+def _say_state(queue: str, word: str, *, paused: bool, known: bool, as_json: bool) -> None:
+    if not known:
+        # To pause before the first task is legitimate, and looks like a name that is misspelt.
+        note(f"warning: nothing was known of the queue {queue}: it holds no task")
     if as_json:
         say(json.dumps({"name": queue, "paused": paused}))
     else:

@@ -179,7 +179,7 @@ def migrate(*, storage: _Storage = None, schema: _Schema = None, as_json: AsJson
     """
     Bring the schema of a storage to the version that this leaseq works with.
 
-    A new storage needs no migrating: the first server makes its schema.
+    A storage that is not there is created. It needs not be: the first server does the same.
     """
     given = flags({"storage": storage, "schema": schema})
     url = storage_settings(given, environment(process_environment()))
@@ -187,10 +187,12 @@ def migrate(*, storage: _Storage = None, schema: _Schema = None, as_json: AsJson
 
     from ..migrating import migrate as migrate_storage  # noqa: PLC0415
 
-    applied = run(migrate_storage(url))
+    done = run(migrate_storage(url))
     if as_json:
-        say(json.dumps({"storage": str(url), "applied": applied}))
-    elif applied:
-        say(f"applied {', '.join(applied)}")
-    else:
-        say("nothing to do")
+        told = {"storage": str(url), "created": done.created, "applied": done.applied}
+        say(json.dumps(told))
+        return
+    # Who misspelt the name of a storage that is there should see it.
+    if done.created:
+        say(f"created {url}")
+    say(f"applied {', '.join(done.applied)}" if done.applied else "nothing to do")

@@ -41,9 +41,6 @@ class Carrier:
     """See `Pulse.floor`."""
 
     _stopwatch: Stopwatch
-    _interrupted: Callable[[], None]
-    """Called when somebody at the keyboard interrupts a handler."""
-
     _closed: bool = attrs.field(default=False, init=False)
 
     def close(self) -> None:
@@ -105,7 +102,7 @@ class Carrier:
 
     async def _on_the_loop(self, held: Held, handler: Handler) -> Settlement:
         held.handling = asyncio.create_task(
-            attempt(handler, held, interrupted=self._interrupted),
+            attempt(handler, held),
             name=f"{held.context.type} {held.context.task_id}",
         )
         await asyncio.wait({held.handling})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
 
 import attrs
+
+from ...adapters.clock import steady_ns
 
 
 @attrs.frozen
@@ -32,12 +33,10 @@ class Moment:
 Stopwatch = Callable[[], Moment]
 """Reads the moment; to be called from any thread."""
 
-_STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
 
 def read_moment() -> Moment:
     """Return this moment."""
     return Moment(
-        time.clock_gettime(_STEADY),
+        steady_ns() / 1e9,
         time.time(),  # noqa: TID251  a worker's own leases are measured by its own clocks
     )

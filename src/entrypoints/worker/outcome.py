@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import math
 import traceback
 from datetime import timedelta
 from pathlib import Path
@@ -21,6 +20,7 @@ from ...domain.json_text import normalise
 from ...domain.limits import MAX_DELAY
 from ...domain.requests import Complete, Fail, LeaseRef, Release, Settlement
 from ...domain.task import TaskError
+from ..durations import as_span
 from .context import StopReason
 
 _OWN_FOLDER: Final = str(Path(__file__).parent)
@@ -132,10 +132,7 @@ def _from_the_handler_on(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _wait(after: timedelta | float) -> timedelta:
-    if not isinstance(after, timedelta):
-        if not math.isfinite(after):
-            raise ValueError(f"after must be finite, not {after!r}")
-        after = timedelta(seconds=after)
-    if not timedelta(0) <= after <= MAX_DELAY:
-        raise ValueError(f"after must be from 0 to 365 days, not {after}")
-    return after
+    span = as_span("after", after)
+    if not timedelta(0) <= span <= MAX_DELAY:
+        raise ValueError(f"after must be from 0 to 365 days, not {span}")
+    return span

@@ -17,7 +17,7 @@ from .plan import Plan
 from .pulse import Pulse
 from .settling import Settler
 from .slots import Slots
-from .stopping import Stop, StopSwitch
+from .stopping import StopSwitch
 from .threads import HandlerThreads
 
 
@@ -96,7 +96,6 @@ class Parts:
             threads=self.threads,
             floor=lambda: self.pulse.floor,
             stopwatch=self.outside.stopwatch,
-            interrupted=lambda: self.switch.ask(Stop.DRAIN),
         )
 
     @leasing.default

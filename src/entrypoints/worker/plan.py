@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
 from typing import Final
 
@@ -80,22 +79,3 @@ class Plan:
     def settle_within(self) -> timedelta:
         """What one call that reports outcomes may take."""
         return min(max(self.lease_duration / 3, _SHORTEST_SETTLE), _LONGEST_SETTLE)
-
-
-def as_span(name: str, span: timedelta | float) -> timedelta:
-    """
-    Return a duration given as a timedelta or in seconds.
-
-    Raises:
-        ValueError: it is not finite, or beyond what a timedelta holds.
-    """
-    if isinstance(span, timedelta):
-        return span
-    if isinstance(span, bool) or not isinstance(span, int | float):
-        raise TypeError(f"{name} must be a timedelta or a number of seconds, not {span!r}")
-    if not math.isfinite(span):
-        raise ValueError(f"{name} must be finite, not {span!r}")
-    try:
-        return timedelta(seconds=span)
-    except OverflowError:
-        raise ValueError(f"{name} must be less than 2.7 million years, not {span!r} s") from None

@@ -23,7 +23,7 @@ from ...domain.errors import (
     TaskQueueError,
     UnreadableTaskError,
 )
-from ...domain.limits import MAX_BATCH
+from ...domain.limits import MAX_BATCH, MAX_MESSAGE_TEXT_BYTES
 from ...domain.ports import Jitter, TaskQueue
 from ...domain.requests import Complete, Fail, LeaseRef, Settlement
 from ...domain.retry import RetryPolicy
@@ -32,9 +32,6 @@ from .log import describe
 from .outside import Pause
 
 _logger = logging.getLogger(__name__)
-
-_MOST_BYTES: Final = 3 * 1024 * 1024
-"""Of one call, so that it stays under the 4 MiB that a server accepts by default."""
 
 _BYTES_BESIDE_TEXT: Final = 512
 _BACKOFF: Final = RetryPolicy(base=timedelta(milliseconds=50), cap=timedelta(seconds=2))
@@ -171,7 +168,7 @@ class Settler:
 
 def _one_call(waiting: Iterable[_Waiting], most: int) -> list[_Waiting]:
     batch: list[_Waiting] = []
-    room = _MOST_BYTES
+    room = MAX_MESSAGE_TEXT_BYTES
     for each in waiting:
         room -= _size(each.settlement)
         if batch and (room < 0 or len(batch) == most):

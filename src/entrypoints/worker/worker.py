@@ -16,11 +16,12 @@ from typing import Any, Final, TypeVar
 from ...domain.limits import DEFAULT_LEASE
 from ...domain.ports import TaskQueue
 from ...domain.requests import LeaseRef
+from ..durations import as_span
 from .handlers import Handlers
 from .link import outside_of
 from .outside import Outside
 from .parts import Parts
-from .plan import DEFAULT_CONCURRENCY, DEFAULT_GRACE, Plan, as_span
+from .plan import DEFAULT_CONCURRENCY, DEFAULT_GRACE, Plan
 from .process import Process
 from .running import Ending, Run
 from .stopping import Stop, StopSwitch
@@ -143,6 +144,9 @@ class Worker:
     async def run_async(self) -> None:
         """
         Work until `stop` is called, on the running event loop; no signal is caught.
+
+        Where Ctrl-C raises KeyboardInterrupt, and not what asyncio.run makes of the first one,
+        one that strikes inside a handler is taken for that handler's.
 
         Returns when every handler has ended: a thread cannot be stopped, so this may be
         long after the grace period. Cancelling gives everything back at once, and leaves

@@ -39,6 +39,29 @@ from leaseq.entrypoints.settings import unknown_variables
         (["tasks", "requeue", "--all", "--queue", "q"], "--status"),
         (["tasks", "requeue", "--all", "--queue", "q", "--status", "succeeded"], "--status"),
         (["tasks", "requeue", "--key", "k", "some-id"], "--key"),
+        (["enqueue", "--type", "no name"], "--type: must be"),
+        (["enqueue", "--type", "t", "--queue", "no name"], "--queue: must be"),
+        (["enqueue", "--type", "t", "--priority", "256"], "--priority: must be from 0"),
+        (["enqueue", "--type", "t", "--max-attempts", "0"], "--max-attempts: must be from 1"),
+        (["enqueue", "--type", "t", "--retry-base", "0"], "--retry-base: must be from 1 ms"),
+        (
+            ["enqueue", "--type", "t", "--retry-base", "5m", "--retry-cap", "1m"],
+            "--retry-cap: must be from --retry-base to",
+        ),
+        (["enqueue", "--type", "t", "--key", " k"], "--key: must not begin"),
+        (["enqueue", "--type", "t", "--delay", "366d"], "--delay: must be from 0"),
+        (
+            ["enqueue", "--type", "t", "--delay", "5", "--run-after", "2030-01-31T12:00:00Z"],
+            "--delay: must not be given together with --run-after",
+        ),
+        (["enqueue", "--type", "t", '{"a": NaN}'], "PAYLOAD: "),
+        (["tasks", "list", "--cursor", "x"], "--cursor: must be"),
+        (["tasks", "list", "--key", " k"], "--key: must not begin"),
+        (["tasks", "show", "x"], "ID: must be"),
+        (["tasks", "cancel", "x"], "ID: 'x' is no UUID"),
+        (["dead", "requeue", "x"], "ID: 'x' is no UUID"),
+        (["queues", "pause", "no name"], "QUEUE: must be"),
+        (["queues", "resume", "no name"], "QUEUE: must be"),
     ],
     ids=" ".join,
 )
@@ -111,6 +134,18 @@ def test_a_new_file_is_migrated_once(run: Run, tmp_path: Path) -> None:
 
     first = run("migrate", "--storage", url, "--json")
     second = run("migrate", "--storage", url)
+    third = run("migrate", "--storage", url, "--json")
 
+    assert first.document["created"] is True
     assert first.document["applied"][0].startswith("0001_")
     assert second.out == "nothing to do\n"
+    assert third.document == {"storage": url, "created": False, "applied": []}
+
+
+def test_a_file_that_was_not_there_is_said_to_be_created(run: Run, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/typo.db"
+
+    told = run("migrate", "--storage", url).out.splitlines()
+
+    assert told[0] == f"created {url}"
+    assert told[1].startswith("applied 0001_")

@@ -90,10 +90,10 @@ def test_enqueue_tells_that_the_key_was_taken(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--type", "a b"], "type: must be"),
-        (["--type", "t", "[1]"], "payload: must be a JSON object"),
-        (["--type", "t", "{"], "payload: is not JSON"),
-        (["--type", "t", "--priority", "256"], "priority: must be from 0 to 255"),
+        (["--type", "a b"], "--type: must be"),
+        (["--type", "t", "[1]"], "PAYLOAD: must be a JSON object"),
+        (["--type", "t", "{"], "PAYLOAD: is not JSON"),
+        (["--type", "t", "--priority", "256"], "--priority: must be from 0 to 255"),
     ],
 )
 def test_what_the_queue_refuses_is_said_in_one_line(
@@ -101,7 +101,7 @@ def test_what_the_queue_refuses_is_said_in_one_line(
 ) -> None:
     ran = run("enqueue", *arguments)
 
-    assert ran.code == 1
+    assert ran.code == 2
     assert ran.out == ""
     assert ran.err.startswith("leaseq: ")
     assert reason in ran.err
@@ -129,7 +129,7 @@ def test_what_the_queue_refuses_is_said_in_one_line(
 def test_what_is_no_name_is_refused_in_one_line(name: str, command: list[str], run: Run) -> None:
     ran = run(*command, name)
 
-    assert ran.code == 1
+    assert ran.code == 2
     assert ran.err.count("\n") == 1
     assert ran.err[:-1].isprintable()
 

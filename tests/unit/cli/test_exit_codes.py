@@ -9,6 +9,7 @@ from cli_runs import Run, one_of_each
 from leaseq.entrypoints.connection import Connection
 
 NOWHERE = "sqlite:////no-such-folder/tasks.db"
+AWAY = ["--server", NOWHERE]
 MISSING = "01980000-0000-7000-8000-000000000000"
 
 # For each command what it is told, by the exit code. {queued} and {dead} are ids of such tasks.
@@ -18,18 +19,18 @@ CALLS: dict[str, dict[int, list[str]]] = {
         1: ["--storage", NOWHERE],
         2: ["--storage", "mysql://h/db"],
     },
-    "enqueue": {0: ["--type", "t"], 1: ["--type", "no name"], 2: []},
-    "tasks list": {0: [], 1: ["--queue", "no name"], 2: ["--limit", "0"]},
-    "tasks show": {0: ["{dead}"], 1: [MISSING], 2: []},
-    "tasks cancel": {0: ["{queued}"], 1: ["{dead}"], 2: []},
+    "enqueue": {0: ["--type", "t"], 1: ["--type", "t", *AWAY], 2: ["--type", "no name"]},
+    "tasks list": {0: [], 1: AWAY, 2: ["--limit", "0"]},
+    "tasks show": {0: ["{dead}"], 1: [MISSING], 2: ["x"]},
+    "tasks cancel": {0: ["{queued}"], 1: ["{dead}"], 2: ["{queued}", "x"]},
     "tasks requeue": {0: ["{dead}"], 1: ["{queued}"], 2: []},
-    "dead list": {0: [], 1: ["--queue", "no name"], 2: ["--status", "queued"]},
+    "dead list": {0: [], 1: AWAY, 2: ["--queue", "no name"]},
     "dead show": {0: ["{dead}"], 1: [MISSING], 2: []},
     "dead requeue": {0: ["{dead}"], 1: ["{queued}"], 2: []},
     "dead delete": {0: ["{dead}"], 1: ["{queued}"], 2: []},
-    "queues list": {0: [], 1: ["--server", NOWHERE], 2: ["--limit", "5"]},
-    "queues pause": {0: ["q"], 1: ["no name"], 2: []},
-    "queues resume": {0: ["q"], 1: ["no name"], 2: []},
+    "queues list": {0: [], 1: AWAY, 2: ["--limit", "5"]},
+    "queues pause": {0: ["q"], 1: ["q", *AWAY], 2: ["no name"]},
+    "queues resume": {0: ["q"], 1: ["q", *AWAY], 2: ["no name"]},
 }
 # They run until they are stopped, and so belong to the tests with processes.
 LASTING = {"server", "worker", "demo"}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from cli_runs import Run, enqueue, give_up, lease
 from leaseq.entrypoints.connection import Connection
 
@@ -24,7 +26,20 @@ def test_a_queue_is_paused_and_resumed(run: Run, connection: Connection) -> None
     nothing = lease(connection, queue="q")
     resumed = run("queues", "resume", "q", "--json")
 
-    assert paused.out == "paused q\n"
+    assert (paused.out, paused.err) == ("paused q\n", "")
     assert listed["queues"][0]["paused"] is True
     assert nothing == []
     assert resumed.document == {"name": "q", "paused": False}
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+def test_a_queue_that_nobody_has_used_is_warned_about(verb: str, run: Run) -> None:
+    first = run("queues", verb, "nosuch", "--json")
+    second = run("queues", "pause", "nosuch")
+    third = run("queues", "resume", "nosuch")
+
+    assert first.code == 0
+    assert first.document["name"] == "nosuch"
+    assert "nothing was known of the queue nosuch" in first.err
+    assert third.err == ""
+    assert third.code == second.code == 0

@@ -7,6 +7,8 @@ from leaseq.domain.requests import Complete
 from leaseq.domain.task import Status
 from leaseq.entrypoints.connection import Connection, run_blocking
 
+MISSING = "01980000-0000-7000-8000-000000000000"
+
 
 def test_tasks_are_listed_newest_first_under_a_header(run: Run, connection: Connection) -> None:
     ids = enqueue(connection, 3)
@@ -110,13 +112,13 @@ def test_what_could_not_be_done_is_told_one_by_one(run: Run, connection: Connect
     [queued] = enqueue(connection)
     [dead] = give_up(connection, queue="q")
 
-    ran = run("tasks", "requeue", queued, dead, "no-uuid")
+    ran = run("tasks", "requeue", queued, dead, MISSING)
     [refused] = run("tasks", "requeue", "--json", queued).document["refused"]
 
     assert ran.code == 1
     assert ran.out == "requeued 1 task\n"
     assert f"task {queued} is queued" in ran.err
-    assert "must be a UUID" in ran.err
+    assert f"no task has the id {MISSING}" in ran.err
     assert status_of(connection, dead) is Status.QUEUED
     assert refused["id"] == queued
     assert refused["error"] == "TaskNotDeadError"

@@ -135,6 +135,7 @@ def test_a_retry_after_an_impossible_time_is_refused_where_it_is_raised(
         (ValueError(), None, Fail),
         (asyncio.CancelledError(), None, Fail),
         (SystemExit(1), None, Fail),
+        (KeyboardInterrupt(), None, Fail),
         (ValueError(), StopReason.SHUTDOWN, Release),
         (asyncio.CancelledError(), StopReason.SHUTDOWN, Release),
         (PermanentFailure(), StopReason.SHUTDOWN, Fail),

@@ -181,7 +181,15 @@ class Odd(BaseException):
 
 @pytest.mark.parametrize("is_async", [True, False], ids=["async def", "def"])
 @pytest.mark.parametrize(
-    "error", [SystemExit(3), Odd(), asyncio.CancelledError(), StopIteration(), GeneratorExit()]
+    "error",
+    [
+        SystemExit(3),
+        KeyboardInterrupt(),
+        Odd(),
+        asyncio.CancelledError(),
+        StopIteration(),
+        GeneratorExit(),
+    ],
 )
 async def test_whatever_a_handler_raises_fails_the_attempt_and_not_the_worker(
     rig: Rig, error: BaseException, *, is_async: bool
@@ -204,21 +212,6 @@ async def test_whatever_a_handler_raises_fails_the_attempt_and_not_the_worker(
         await rig.until(await rig.enqueue("work"), Status.SUCCEEDED)
 
     assert (await rig.get(broken)).attempts == 1
-
-
-async def test_a_keyboard_interrupt_gives_the_task_back_and_stops_the_worker(rig: Rig) -> None:
-    worker = rig.worker()
-
-    @worker.task("interrupt")
-    async def interrupt(_: dict[str, Any]) -> None:
-        raise KeyboardInterrupt
-
-    task_id = await rig.enqueue("interrupt")
-
-    await soon(worker.run_async())
-
-    task = await rig.get(task_id)
-    assert (task.status, task.attempts) == (Status.QUEUED, 0)
 
 
 async def test_a_type_that_was_delivered_wrongly_is_released(
