@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -19,6 +18,7 @@ import pytest
 
 import leaseq
 from leaseq_process import SOON, clean_environment
+from node_programs import install_packages
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
@@ -121,26 +121,6 @@ def until(done: Callable[[], bool]) -> None:
     while not done():
         assert time.monotonic() < give_up_at
         time.sleep(0.05)
-
-
-def install_packages(folder: Path, text: str) -> None:
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        pytest.skip("what follows needs node and npm, which are not here; all before went well")
-    # Tests may run where no registry can be reached, and should then soon go on.
-    quick = "--no-audit --no-fund --prefer-offline --fetch-retries=0 --fetch-timeout=10000"
-    try:
-        installed = subprocess.run(
-            ["sh", "-euc", f"exec {text.strip()} {quick}"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=SOON,
-        )
-    except subprocess.TimeoutExpired:
-        pytest.skip("what follows needs packages that npm did not get in time")
-    if installed.returncode:
-        pytest.skip(f"what follows needs packages that npm could not get: {installed.stderr}")
 
 
 @pytest.fixture
