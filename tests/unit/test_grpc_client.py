@@ -8,6 +8,7 @@ import pytest
 from google.protobuf.message import Message
 
 from leaseq.adapters.grpc import methods
+from leaseq.adapters.grpc.admin_client import GrpcTaskAdmin
 from leaseq.adapters.grpc.caller import HOPE, Caller
 from leaseq.adapters.grpc.client import GrpcTaskQueue
 from leaseq.adapters.grpc.enqueues import Enqueues, Sender
@@ -35,6 +36,8 @@ from leaseq.domain.requests import (
     Release,
 )
 from leaseq.domain.views import Enqueued, LeasedTask
+from leaseq.entrypoints.client import TaskCalls
+from leaseq.entrypoints.connection import Connection
 from leaseq.testing import CountingIds, FixedJitter
 from wire_values import EVERYTHING, TASK_ID
 
@@ -357,6 +360,18 @@ async def test_when_a_later_part_fails_what_was_done_is_still_told() -> None:
 
     told = [type(answer) for answer in answers]
     assert told == [Enqueued] * 3 + [StorageUnavailableError] * 3 + [NotSentError]
+    assert len(transport.calls) == 2
+
+
+async def test_of_many_thousands_those_behind_a_failure_are_not_sent() -> None:
+    transport = ScriptedTransport(all_created, TOO_LATE)
+    admin = GrpcTaskAdmin(caller=Caller(transport=transport, jitter=FixedJitter()), timeout=TIMEOUT)
+    calls = TaskCalls(Connection(a_queue(transport), admin))
+
+    answers = await calls.enqueue_many([NewTask(type="t")] * 3500)
+
+    told = [type(answer) for answer in answers]
+    assert told == [Enqueued] * 1000 + [StorageUnavailableError] * 1000 + [NotSentError] * 1500
     assert len(transport.calls) == 2
 
 
