@@ -6,7 +6,7 @@ import json
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Final
@@ -112,10 +112,16 @@ async def _server(dsn: str, side: str) -> AsyncIterator[Call]:
         schema = stack.enter_context(new_schema(dsn))
         process = stack.enter_context(program("plain_server.py", dsn, schema, side))
         url = ServerProcess(process, log=Path(os.devnull)).url
-        async with open_async(url) as connection:
+        async with AsyncExitStack() as open_ones:
+            # A connection for each caller: what shares one is merged before it is sent.
+            free = [await open_ones.enter_async_context(open_async(url)) for _ in range(CALLERS)]
 
             async def enqueue() -> int:
-                await connection.queue.enqueue([NewTask(type="send", payload=PAYLOAD)])
+                connection = free.pop()
+                try:
+                    await connection.queue.enqueue([NewTask(type="send", payload=PAYLOAD)])
+                finally:
+                    free.append(connection)
                 return 1
 
             yield enqueue

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from .domain.errors import InvalidArgumentError as InvalidArgumentError
     from .domain.errors import LeaseLostError as LeaseLostError
     from .domain.errors import LostReason as LostReason
+    from .domain.errors import NotSentError as NotSentError
     from .domain.errors import OverloadedError as OverloadedError
     from .domain.errors import StorageError as StorageError
     from .domain.errors import StorageUnavailableError as StorageUnavailableError
     from .domain.errors import TaskFinishedError as TaskFinishedError
+    from .domain.errors import TaskIdReusedError as TaskIdReusedError
     from .domain.errors import TaskNotDeadError as TaskNotDeadError
     from .domain.errors import TaskNotFinishedError as TaskNotFinishedError
     from .domain.errors import TaskNotFoundError as TaskNotFoundError
@@ -52,10 +54,12 @@ _HOMES: Final = {
         "InvalidArgumentError",
         "LeaseLostError",
         "LostReason",
+        "NotSentError",
         "OverloadedError",
         "StorageError",
         "StorageUnavailableError",
         "TaskFinishedError",
+        "TaskIdReusedError",
         "TaskNotDeadError",
         "TaskNotFinishedError",
         "TaskNotFoundError",

@@ -50,8 +50,8 @@ class MemoryTaskRepository:
         return [self._add(task) for task in tasks]
 
     def _add(self, task: Task) -> Added | Task:
-        if task.id in self._tasks:
-            return Added.STORED
+        if (known := self._tasks.get(task.id)) is not None:
+            return contract.repeated(known, task)
         if task.idempotency_key is not None:
             holder = self._keys.setdefault((task.queue, task.idempotency_key), task.id)
             if holder != task.id:

@@ -17,7 +17,7 @@ import attrs
 from . import lifecycle
 from .ids import QueueName, TaskId, TaskType
 from .limits import COUNTED_EXACTLY
-from .storing import Change, Demand, PruneRule, QueueDepths, Selection
+from .storing import Added, Change, Demand, PruneRule, QueueDepths, Selection
 from .task import (
     AttemptError,
     Dead,
@@ -30,6 +30,16 @@ from .task import (
     leasing_order,
 )
 from .views import Depth
+
+
+def repeated(known: Task, task: Task) -> Added | Task:
+    """
+    Return what `add` answers where `known`, which stands there, has the id of `task`.
+
+    A repeat of the task is stored already; what has other content holds the id as its own.
+    """
+    same = (known.queue, known.fingerprint) == (task.queue, task.fingerprint)
+    return Added.STORED if same else without_payload(known)
 
 
 def due_in_order(tasks: Iterable[Task], demand: Demand, *, now: datetime) -> list[Task]:

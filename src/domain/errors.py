@@ -5,6 +5,7 @@ Everything that can go wrong, as types.
     ├── InvalidArgumentError        the caller asked for nonsense
     ├── TaskNotFoundError           no task has this id
     ├── IdempotencyKeyReusedError   the key belongs to a task with other content
+    ├── TaskIdReusedError           a task with other content has this id
     ├── LeaseLostError              expired, superseded, cancelled or finished
     ├── TaskNotDeadError            requeue of a task that was not given up
     ├── TaskFinishedError           cancel of a task that has ended
@@ -14,6 +15,7 @@ Everything that can go wrong, as types.
     ├── UnreadableTaskError         what is stored under this id is no task
     └── StorageError                storage refused or failed
         └── StorageUnavailableError  may work later
+            └── NotSentError         may work later, and nothing was done
 """
 
 from __future__ import annotations
@@ -70,6 +72,15 @@ class IdempotencyKeyReusedError(TaskQueueError):
             f"idempotency key {key!r} of queue {queue} belongs to task {task_id},"
             " which has another payload or type"
         )
+
+
+@final
+class TaskIdReusedError(TaskQueueError):
+    """The id that a producer chose belongs to a task of another queue, type or payload."""
+
+    def __init__(self, task_id: TaskId) -> None:
+        self.task_id = task_id
+        super().__init__(f"the id {task_id} belongs to a task of another queue, type or payload")
 
 
 class LostReason(StrEnum):
@@ -164,4 +175,13 @@ class StorageError(TaskQueueError):
 
 
 class StorageUnavailableError(StorageError):
-    """The storage cannot be reached or is not ready. Trying again may work."""
+    """
+    The storage cannot be reached or is not ready. Trying again may work.
+
+    Whether the call was carried out is unknown, unless it is a NotSentError.
+    """
+
+
+@final
+class NotSentError(StorageUnavailableError):
+    """Nobody who could have carried the call out has seen it: nothing was done."""

@@ -129,8 +129,9 @@ class TaskRepository(Protocol):
 
         Answers in the order of `tasks`: STORED, or the task that holds the key (without
         its payload). Adding a task again under its id answers STORED and changes
-        nothing. Of tasks with one key, in one call or in many that race, one is stored;
-        when its writer rolls back another takes its place.
+        nothing; where what has the id is of another queue or fingerprint, that is the
+        answer (without its payload). Of tasks with one key, in one call or in many that
+        race, one is stored; when its writer rolls back another takes its place.
 
         Per item: UnreadableTaskError (what holds the key cannot be read), StorageError
         (the storage refuses this one task).
@@ -252,15 +253,15 @@ class TaskQueue(Protocol):
 
     Batches answer per item, in the caller's order: an item's error is returned in its
     place. What concerns a whole call is raised. Every call may raise
-    StorageUnavailableError; `enqueue` with a key, `heartbeat` and `settle` may safely be
-    repeated.
+    StorageUnavailableError; `enqueue` with a task id or a key, `heartbeat` and `settle`
+    may safely be repeated.
     """
 
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued | TaskQueueError]:
         """
         Store up to 1000 tasks.
 
-        Per item: InvalidArgumentError, IdempotencyKeyReusedError.
+        Per item: InvalidArgumentError, IdempotencyKeyReusedError, TaskIdReusedError.
 
         Raises:
             InvalidArgumentError: more than 1000 tasks.

@@ -68,6 +68,9 @@ class NewTask:
     idempotency_key: str = attrs.field(default="", validator=_text)
     """At most 255 bytes, unique in its queue while the task is stored; empty: none."""
 
+    task_id: str = attrs.field(default="", validator=_text)
+    """A new UUIDv7, so that a repeat changes nothing; empty: one is made for each enqueue."""
+
     allow_different_payload: bool = attrs.field(default=False, validator=_switch)
     """Take the task that holds the key for an answer even if its content differs."""
 

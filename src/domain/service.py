@@ -21,6 +21,7 @@ from .errors import (
     IdempotencyKeyReusedError,
     InvalidArgumentError,
     StorageError,
+    TaskIdReusedError,
     TaskNotFoundError,
     TaskQueueError,
     UnreadableTaskError,
@@ -297,6 +298,8 @@ def _enqueued(
         return outcome
     if isinstance(outcome, Added):
         return Enqueued(task=view(task), created=True)
+    if outcome.id == task.id:
+        return TaskIdReusedError(task.id)
     if outcome.fingerprint != task.fingerprint and not new.allow_different_payload:
         return IdempotencyKeyReusedError(
             queue=task.queue, key=IdempotencyKey(new.idempotency_key), task_id=outcome.id

@@ -48,6 +48,7 @@ from .task import Queued, Task
 _NAME: Final = re.compile(NAME_PATTERN)
 _DEFAULT_RETRY: Final = RetryPolicy()
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_UUID7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
 class _Faults:
@@ -87,6 +88,9 @@ def make_task(new: NewTask, *, task_id: TaskId, now: datetime) -> Task:
     """
     Return the task that `new` asks for, queued at `now`.
 
+    Args:
+        task_id: its id, unless `new` brings one.
+
     Raises:
         InvalidArgumentError: naming every fault.
     """
@@ -96,6 +100,7 @@ def make_task(new: NewTask, *, task_id: TaskId, now: datetime) -> Task:
     faults.name("type", new.type)
     payload = _payload(faults, new.payload)
     _check_key(faults, new.idempotency_key)
+    chosen_id = _chosen_id(faults, new)
     faults.bounded("priority", new.priority, MIN_PRIORITY, MAX_PRIORITY)
     attempts = DEFAULT_ATTEMPTS if new.max_attempts is None else new.max_attempts
     faults.bounded("max_attempts", attempts, MIN_ATTEMPTS, MAX_ATTEMPTS)
@@ -103,7 +108,7 @@ def make_task(new: NewTask, *, task_id: TaskId, now: datetime) -> Task:
     run_after = _run_after(faults, new, now)
     faults.raise_if_any()
     return Task(
-        id=task_id,
+        id=chosen_id or task_id,
         queue=QueueName(queue),
         type=TaskType(new.type),
         payload=payload,
@@ -336,6 +341,14 @@ def _lease_duration(faults: _Faults, duration: timedelta | None) -> timedelta:
         return DEFAULT_LEASE
     faults.span("lease_duration", duration, MIN_LEASE, MAX_LEASE, "1 s to 12 h")
     return duration
+
+
+def _chosen_id(faults: _Faults, new: NewTask) -> TaskId | None:
+    if not new.task_id:
+        return None
+    chosen = new.task_id.lower()
+    faults.require("task_id", "must be a UUIDv7", holds=_UUID7.fullmatch(chosen) is not None)
+    return TaskId(chosen)
 
 
 def _retry_policy(faults: _Faults, new: NewTask) -> RetryPolicy:

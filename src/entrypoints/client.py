@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, ExitStack
 from types import TracebackType
 from typing import Self, Unpack
 
-from ..domain.errors import StorageError, TaskQueueError
+from ..domain.errors import NotSentError, TaskQueueError
 from ..domain.limits import MAX_BATCH
 from ..domain.requests import NewTask
 from ..domain.views import Enqueued, QueueView, TaskPage, TaskView
@@ -42,14 +42,17 @@ class TaskCalls:
         """
         Store a task.
 
-        Without an idempotency key, a call that ended in StorageUnavailableError may have
-        stored it: with one, repeat the call.
+        Concurrent calls travel to a server together, and again where no answer came, which
+        never makes a second task.
 
         Raises:
             InvalidArgumentError: naming every fault.
             TypeError: there is no such option.
             IdempotencyKeyReusedError: the key belongs to a task with other content.
-            StorageUnavailableError: the queue cannot be reached.
+            TaskIdReusedError: so does the task id.
+            NotSentError: the queue cannot be reached, and the task is not stored.
+            StorageUnavailableError: no answer came in time, and the task may be stored; with
+                an idempotency key or a task id the call may be repeated.
         """
         [outcome] = await self._opened.queue.enqueue([new_task(type, payload, **options)])
         if isinstance(outcome, TaskQueueError):
@@ -60,21 +63,25 @@ class TaskCalls:
         """
         Store any number of tasks, and answer for each in order.
 
-        Up to 1000 travel together. Tasks after the first 1000 whose call failed are
-        answered with that error.
+        Up to 1000 tasks and 3 MiB travel together. Where a part fails, its tasks are answered
+        with that error, those before with their outcome, and those behind with NotSentError.
 
         Raises:
-            StorageUnavailableError: the queue cannot be reached, and nothing was answered.
+            StorageUnavailableError: the first part failed, so that no outcome is known; it
+                is a NotSentError if nothing was stored.
         """
         outcomes: list[Enqueued | TaskQueueError] = []
         for start in range(0, len(tasks), MAX_BATCH):
             batch = tasks[start : start + MAX_BATCH]
             try:
                 outcomes += await self._opened.queue.enqueue(batch)
-            except StorageError as error:
+            except TaskQueueError as error:
                 if not start:
                     raise
-                outcomes += [error] * len(batch)
+                behind = NotSentError(f"not sent, as what came before could not be: {error}")
+                return (
+                    outcomes + [error] * len(batch) + [behind] * (len(tasks) - start - len(batch))
+                )
         return outcomes
 
     async def get(self, task_id: str) -> TaskView:

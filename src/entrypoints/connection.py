@@ -54,7 +54,7 @@ async def open_async(url: str) -> AsyncIterator[Connection]:
             from .hosted import Awaiting, HostedTaskAdmin, HostedTaskQueue  # noqa: PLC0415
 
             async with hosted_async(storage) as host:
-                wait = Awaiting()
+                wait = Awaiting(deadline=_FROM_A_STORAGE)
                 yield Connection(HostedTaskQueue(host, wait), HostedTaskAdmin(host, wait))
 
 

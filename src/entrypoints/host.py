@@ -2,7 +2,8 @@
 A storage held by this process: one thread with an event loop of its own.
 
 There is one `Host` for a storage, however many clients and workers use it, and it
-lasts as long as somebody holds it. It also runs the loops that somebody has to run.
+lasts as long as somebody holds it. It also runs the loops that somebody has to run. In a
+process that was forked it opens its storage anew, with a thread of that process.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from ..domain.errors import StorageUnavailableError
+from ..adapters.forks import FORKS
+from ..domain.errors import StorageError, StorageUnavailableError
 from .container import Services, open_services
 from .loops import Supervisor, upkeep
-from .urls import SqliteUrl, StorageUrl
+from .urls import MemoryUrl, SqliteUrl, StorageUrl
 
 T = TypeVar("T")
 Work = Coroutine[Any, Any, T]
@@ -39,6 +41,13 @@ class Host:
 
     def __init__(self, url: StorageUrl) -> None:
         self.url = url
+        self._starting = threading.Lock()
+        self._forked = False
+        self._inherited = False
+        self._begin()
+        FORKS.remember(self)
+
+    def _begin(self) -> None:
         self.opened: Future[Services] = Future()
         """Settled once: the services, or why there are none."""
 
@@ -57,15 +66,42 @@ class Host:
         """Begin to open the storage."""
         self._thread.start()
 
+    def forget(self) -> None:
+        """Leave everything to the parent, until there is a call; see `Forgetful.forget`."""
+        FORKS.keep(dict(vars(self)))
+        self._starting = threading.Lock()
+        self._forked = self._inherited = True
+
+    def here(self) -> Future[Services]:
+        """
+        Return `opened`, having opened the storage anew if this process was forked.
+
+        Raises:
+            StorageError: it is the memory of another process.
+        """
+        with self._starting:
+            if self._inherited or (self._forked and self._failed):
+                if isinstance(self.url, MemoryUrl):
+                    raise StorageError(
+                        f"{self.url} is in the memory of the process that this one was forked"
+                        " from; what processes share needs a file, a database or a server"
+                    )
+                self._begin()
+                self._inherited = False
+                self.start()
+            return self.opened
+
     def leave(self) -> None:
         """Begin to close the storage; calls that are under way are broken off."""
+        if self._inherited:
+            return
         with suppress(RuntimeError):  # it has ended by itself
             self._loop.call_soon_threadsafe(self._leave)
 
     def join(self) -> None:
         """Wait, within bounds, until the thread has ended."""
         # A client may be collected, and so closed, by any thread: by this one too.
-        if threading.current_thread() is self._thread:
+        if self._inherited or threading.current_thread() is self._thread:
             return
         self._thread.join(_END_WITHIN.total_seconds())
         if self._thread.is_alive():
@@ -73,9 +109,14 @@ class Host:
 
     @property
     def usable(self) -> bool:
-        """Whether it is open, or may yet be."""
-        failed = self.opened.done() and self.opened.exception() is not None
-        return not (failed or self.ended.done())
+        """Whether it is open, or may yet be, or may be opened anew in this process."""
+        if self._inherited:
+            return not isinstance(self.url, MemoryUrl)
+        return not (self._failed or self.ended.done())
+
+    @property
+    def _failed(self) -> bool:
+        return self.opened.done() and self.opened.exception() is not None
 
     def submit(self, work: Work[T], undeliverable: Undeliverable[T] | None = None) -> Future[T]:
         """
@@ -198,12 +239,20 @@ class _Hold:
     holders: int = 0
 
 
-@attrs.define
+@attrs.define(eq=False)
 class _Hosts:
     """The hosts of this process, by what they hold."""
 
     _holds: dict[StorageUrl, _Hold] = attrs.field(factory=dict)
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
+
+    def __attrs_post_init__(self) -> None:
+        """Take part in forks: the holds are the child's as well, their lock is not."""
+        FORKS.remember(self)
+
+    def forget(self) -> None:
+        """Be free; see `Forgetful.forget`."""
+        self._lock = threading.Lock()
 
     def take(self, url: StorageUrl) -> Host:
         """Return the host of `url`, started if it was not there."""
@@ -244,7 +293,7 @@ async def hosted_async(url: StorageUrl) -> AsyncIterator[Host]:
     host = _HOSTS.take(_absolute(url))
     try:
         # Others wait for the same futures, so a caller that is cancelled must not cancel them.
-        await asyncio.shield(asyncio.wrap_future(host.opened))
+        await asyncio.shield(asyncio.wrap_future(host.here()))
         yield host
     finally:
         if _HOSTS.give_back(host):
@@ -261,7 +310,7 @@ def hosted(url: StorageUrl) -> Iterator[Host]:
     """
     host = _HOSTS.take(_absolute(url))
     try:
-        host.opened.result()
+        host.here().result()
         yield host
     finally:
         if _HOSTS.give_back(host):

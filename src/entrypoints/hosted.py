@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar
@@ -27,6 +27,7 @@ from ..domain.requests import (
     TaskFilter,
 )
 from ..domain.views import Beat, Enqueued, LeasedTask, QueueView, TaskPage, TaskView
+from .container import Services
 from .host import Host, Undeliverable
 
 T = TypeVar("T")
@@ -47,12 +48,27 @@ class Wait(Protocol):
         ...
 
 
+@attrs.frozen(kw_only=True)
 class Awaiting:
-    """Waits on the running event loop, as long as it takes."""
+    """Waits on the running event loop, until a deadline."""
 
-    async def __call__(self, handed: Future[T], /, *, longer: timedelta) -> T:  # noqa: ARG002
-        """Return the result; see `Wait`."""
-        return await asyncio.wrap_future(handed)
+    deadline: timedelta
+
+    async def __call__(self, handed: Future[T], /, *, longer: timedelta) -> T:
+        """
+        Return the result; see `Wait`.
+
+        Raises:
+            StorageUnavailableError: there is none in time.
+        """
+        seconds = (self.deadline + longer).total_seconds()
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                return await asyncio.wrap_future(handed)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise _no_answer(seconds) from None
 
 
 @attrs.frozen(kw_only=True)
@@ -70,8 +86,14 @@ class Blocking:
         """
         seconds = (self.deadline + longer).total_seconds()
         if handed not in concurrent.futures.wait([handed], seconds).done:
-            raise StorageUnavailableError(f"the storage did not answer within {seconds:g} s")
+            raise _no_answer(seconds)
         return handed.result()
+
+
+def _no_answer(seconds: float) -> StorageUnavailableError:
+    return StorageUnavailableError(
+        f"the storage did not answer within {seconds:g} s, so what it did is unknown"
+    )
 
 
 @attrs.frozen
@@ -81,12 +103,14 @@ class _Caller:
 
     async def call(
         self,
-        work: Coroutine[Any, Any, T],
+        work: Callable[[Services], Coroutine[Any, Any, T]],
         *,
         longer: timedelta = _NO_LONGER,
         undeliverable: Undeliverable[T] | None = None,
     ) -> T:
-        handed = self.host.submit(work, undeliverable)
+        opened = self.host.here()
+        services = opened.result() if opened.done() else await self.wait(opened, longer=_NO_LONGER)
+        handed = self.host.submit(work(services), undeliverable)
         try:
             return await self.wait(handed, longer=longer)
         except BaseException:
@@ -98,68 +122,67 @@ class HostedTaskQueue:
     """A `TaskQueue` whose calls are carried out on a host's thread."""
 
     def __init__(self, host: Host, wait: Wait) -> None:
-        self._queue = host.opened.result().queue
+        self._host = host
         self._call = _Caller(host, wait).call
 
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued | TaskQueueError]:
         """Store tasks; see `TaskQueue.enqueue`."""
-        return await self._call(self._queue.enqueue(tasks))
+        return await self._call(lambda services: services.queue.enqueue(tasks))
 
     async def lease(self, request: LeaseRequest) -> list[LeasedTask]:
         """Lease tasks; see `TaskQueue.lease`. A caller that goes away leaves no lease."""
         return await self._call(
-            self._queue.lease(request),
+            lambda services: services.queue.lease(request),
             longer=min(max(request.wait, _NO_LONGER), MAX_WAIT),
             undeliverable=self._undo,
         )
 
     async def heartbeat(self, request: HeartbeatRequest) -> list[Beat | TaskQueueError]:
         """Extend leases; see `TaskQueue.heartbeat`."""
-        return await self._call(self._queue.heartbeat(request))
+        return await self._call(lambda services: services.queue.heartbeat(request))
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[TaskQueueError | None]:
         """End attempts; see `TaskQueue.settle`."""
-        return await self._call(self._queue.settle(settlements))
+        return await self._call(lambda services: services.queue.settle(settlements))
 
     async def get(self, task_id: str) -> TaskView:
         """Return a task; see `TaskQueue.get`."""
-        return await self._call(self._queue.get(task_id))
+        return await self._call(lambda services: services.queue.get(task_id))
 
     async def _undo(self, leased: list[LeasedTask]) -> None:
-        await self._queue.undo_leases([each.ref for each in leased])
+        await self._host.here().result().queue.undo_leases([each.ref for each in leased])
 
 
 class HostedTaskAdmin:
     """A `TaskAdmin` whose calls are carried out on a host's thread."""
 
     def __init__(self, host: Host, wait: Wait) -> None:
-        self._admin = host.opened.result().admin
         self._call = _Caller(host, wait).call
 
     async def list_tasks(self, wanted: TaskFilter, page: PageRequest) -> TaskPage:
         """Return one page of tasks; see `TaskAdmin.list_tasks`."""
-        return await self._call(self._admin.list_tasks(wanted, page))
+        return await self._call(lambda services: services.admin.list_tasks(wanted, page))
 
     async def requeue(self, task_ids: Sequence[str]) -> list[TaskQueueError | None]:
         """Start tasks anew; see `TaskAdmin.requeue`."""
-        return await self._call(self._admin.requeue(task_ids))
+        return await self._call(lambda services: services.admin.requeue(task_ids))
 
     async def cancel(self, task_ids: Sequence[str]) -> list[TaskQueueError | None]:
         """Call tasks off; see `TaskAdmin.cancel`."""
-        return await self._call(self._admin.cancel(task_ids))
+        return await self._call(lambda services: services.admin.cancel(task_ids))
 
     async def delete(self, task_ids: Sequence[str]) -> list[TaskQueueError | None]:
         """Remove tasks that have ended; see `TaskAdmin.delete`."""
-        return await self._call(self._admin.delete(task_ids))
+        return await self._call(lambda services: services.admin.delete(task_ids))
 
     async def list_queues(self) -> list[QueueView]:
         """Return every queue; see `TaskAdmin.list_queues`."""
-        return await self._call(self._admin.list_queues())
+        return await self._call(lambda services: services.admin.list_queues())
 
     async def pause_queue(self, queue: str) -> None:
         """Stop leasing from a queue; see `TaskAdmin.pause_queue`."""
-        await self._call(self._admin.pause_queue(queue))
+        await self._call(lambda services: services.admin.pause_queue(queue))
 
     async def resume_queue(self, queue: str) -> None:
         """Lease from a queue again; see `TaskAdmin.resume_queue`."""
-        await self._call(self._admin.resume_queue(queue))
+        await self._call(lambda services: services.admin.resume_queue(queue))

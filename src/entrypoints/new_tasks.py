@@ -38,6 +38,9 @@ class TaskOptions(TypedDict, total=False):
     idempotency_key: str
     """Unique in its queue while the task is stored."""
 
+    task_id: str
+    """A new UUIDv7, under which a repeat changes nothing; left out: one is made."""
+
     allow_different_payload: bool
     """Take the task that holds the key for an answer even if its content differs."""
 
@@ -62,6 +65,7 @@ def new_task(type_: str, payload: Payload = None, **options: Unpack[TaskOptions]
         retry_base=_span("retry_base", options.get("retry_base")),
         retry_cap=_span("retry_cap", options.get("retry_cap")),
         idempotency_key=options.get("idempotency_key", ""),
+        task_id=options.get("task_id", ""),
         allow_different_payload=options.get("allow_different_payload", False),
     )
 

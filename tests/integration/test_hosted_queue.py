@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from datetime import timedelta
 from typing import Any
 
 import attrs
@@ -44,11 +45,11 @@ class TestQueueOfAHost(TaskQueueConformance):
 
     @pytest.fixture
     def queue(self, host: Host) -> TaskQueue:
-        return HostedTaskQueue(host, Awaiting())
+        return HostedTaskQueue(host, Awaiting(deadline=timedelta(seconds=30)))
 
     @pytest.fixture
     def admin(self, host: Host) -> TaskAdmin:
-        return HostedTaskAdmin(host, Awaiting())
+        return HostedTaskAdmin(host, Awaiting(deadline=timedelta(seconds=30)))
 
     @pytest.fixture
     def maintenance(self, host: Host) -> Maintenance:

@@ -121,6 +121,7 @@ REFUSED = StorageError("no")
                 payload="{}",
                 queue="q",
                 idempotency_key="k",
+                task_id=TASK_ID,
                 allow_different_payload=True,
                 priority=1,
                 max_attempts=1,

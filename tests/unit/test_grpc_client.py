@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import timedelta
 
 import grpc
@@ -9,15 +8,20 @@ import pytest
 from google.protobuf.message import Message
 
 from leaseq.adapters.grpc import methods
+from leaseq.adapters.grpc.admin_client import GrpcTaskAdmin
 from leaseq.adapters.grpc.caller import HOPE, Caller
 from leaseq.adapters.grpc.client import GrpcTaskQueue
+from leaseq.adapters.grpc.enqueues import Enqueues, Sender
 from leaseq.adapters.grpc.generated import queue_pb2 as pb
+from leaseq.adapters.grpc.merging import AioMerger
 from leaseq.adapters.grpc.reply_codec import write_enqueued, write_leased_task
 from leaseq.adapters.grpc.shelter import NoShelter
 from leaseq.adapters.grpc.status import DRAINING, Verdict, verdict_on
 from leaseq.adapters.grpc.transport import CallFailedError
+from leaseq.adapters.ids import RandomIds
 from leaseq.domain.errors import (
     InvalidArgumentError,
+    NotSentError,
     StorageError,
     StorageUnavailableError,
     TaskNotFoundError,
@@ -32,6 +36,8 @@ from leaseq.domain.requests import (
     Release,
 )
 from leaseq.domain.views import Enqueued, LeasedTask
+from leaseq.entrypoints.client import TaskCalls
+from leaseq.entrypoints.connection import Connection
 from leaseq.testing import CountingIds, FixedJitter
 from wire_values import EVERYTHING, TASK_ID
 
@@ -78,7 +84,10 @@ class ScriptedTransport:
 
 def a_queue(transport: ScriptedTransport) -> GrpcTaskQueue:
     caller = Caller(transport=transport, jitter=FixedJitter())
+    sender = Sender(caller=caller, timeout=TIMEOUT)
+    merger = AioMerger(sender.send, within=TIMEOUT)
     return GrpcTaskQueue(
+        enqueues=Enqueues(ids=RandomIds(), send=sender.send, send_merged=merger.submit),
         caller=caller,
         transport=transport,
         ids=CountingIds(),
@@ -130,14 +139,28 @@ async def test_a_call_that_no_server_saw_is_made_again_for_a_while() -> None:
     assert transport.pauses == [0.05, 0.1, 0.2, 0.2]
 
 
-@pytest.mark.parametrize("key", ["", "key"], ids=["once", "repeatable"])
-async def test_callers_learn_within_seconds_that_nobody_listens(key: str) -> None:
+@pytest.mark.parametrize("number", [1, 2])
+async def test_callers_learn_within_seconds_that_nobody_listens(number: int) -> None:
     transport = ScriptedTransport(UNHEARD)
 
-    with pytest.raises(StorageUnavailableError, match="away"):
-        await a_queue(transport).enqueue([NewTask(type="t", idempotency_key=key)])
+    with pytest.raises(NotSentError, match="away; nothing was stored"):
+        await a_queue(transport).enqueue([NewTask(type="t")] * number)
 
     assert 2.5 < sum(transport.pauses) <= HOPE.total_seconds()
+
+
+@pytest.mark.parametrize("others", [(TOO_LATE,), (AWAY, UNHEARD), (UNHEARD, AWAY, STOPPING)])
+async def test_a_task_that_a_server_may_have_seen_is_told_to_be_perhaps_stored(
+    others: Sequence[CallFailedError],
+) -> None:
+    transport = ScriptedTransport(*others)
+    new = NewTask(type="t", task_id=TASK_ID)
+
+    with pytest.raises(StorageUnavailableError) as raised:
+        await a_queue(transport).enqueue([new])
+
+    assert not isinstance(raised.value, NotSentError)
+    assert str(raised.value).endswith(f"; whether task {TASK_ID} is stored is unknown")
 
 
 async def test_hope_begins_anew_when_a_server_was_heard() -> None:
@@ -178,21 +201,27 @@ async def test_a_refusal_is_not_repeated() -> None:
     assert len(transport.calls) == 1
 
 
-@pytest.mark.parametrize(
-    ("keys", "calls"),
-    [(["a", "b"], 2), (["a", ""], 1), (["", ""], 1)],
-    ids=["all have keys", "one has none", "none has one"],
-)
-async def test_an_enqueue_is_repeated_only_where_every_task_has_a_key(
-    keys: Sequence[str], calls: int
-) -> None:
-    transport = ScriptedTransport(AWAY, all_created)
-    tasks = [NewTask(type="t", idempotency_key=key) for key in keys]
+@pytest.mark.parametrize("number", [1, 2])
+async def test_an_enqueue_is_repeated_under_the_same_ids(number: int) -> None:
+    transport = ScriptedTransport(AWAY, AWAY, all_created)
 
-    with suppress(StorageUnavailableError):
-        await a_queue(transport).enqueue(tasks)
+    await a_queue(transport).enqueue([NewTask(type="t")] * number)
 
-    assert len(transport.calls) == calls
+    sent = [
+        [task.task_id for task in pb.EnqueueBatchRequest.FromString(request).tasks]
+        for request in transport.requests
+    ]
+    assert len(set(sent[0])) == number
+    assert sent == [sent[0]] * 3
+
+
+async def test_an_id_that_the_caller_made_is_kept() -> None:
+    transport = ScriptedTransport(all_created)
+
+    await a_queue(transport).enqueue([NewTask(type="t", task_id=TASK_ID)])
+
+    [task] = pb.EnqueueBatchRequest.FromString(transport.requests[0]).tasks
+    assert task.task_id == TASK_ID
 
 
 async def test_any_call_that_a_stopping_server_did_not_begin_is_made_again() -> None:
@@ -329,7 +358,20 @@ async def test_when_a_later_part_fails_what_was_done_is_still_told() -> None:
 
     answers = await a_queue(transport).enqueue(tasks)
 
-    assert [type(answer) for answer in answers] == [Enqueued] * 3 + [StorageUnavailableError] * 4
+    told = [type(answer) for answer in answers]
+    assert told == [Enqueued] * 3 + [StorageUnavailableError] * 3 + [NotSentError]
+    assert len(transport.calls) == 2
+
+
+async def test_of_many_thousands_those_behind_a_failure_are_not_sent() -> None:
+    transport = ScriptedTransport(all_created, TOO_LATE)
+    admin = GrpcTaskAdmin(caller=Caller(transport=transport, jitter=FixedJitter()), timeout=TIMEOUT)
+    calls = TaskCalls(Connection(a_queue(transport), admin))
+
+    answers = await calls.enqueue_many([NewTask(type="t")] * 3500)
+
+    told = [type(answer) for answer in answers]
+    assert told == [Enqueued] * 1000 + [StorageUnavailableError] * 1000 + [NotSentError] * 1500
     assert len(transport.calls) == 2
 
 

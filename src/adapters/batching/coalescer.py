@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from itertools import islice
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
@@ -42,6 +42,9 @@ class Coalescer(Generic[Item, Answer]):
     `carry_out` answers each item in its order. What it raises is raised to every call of
     the batch. A call that is cancelled before its batch starts is taken out of it; later
     its items are carried out and their answers dropped.
+
+    Args:
+        patience: how long calls wait for the batch before theirs; None: for its end.
     """
 
     def __init__(
@@ -49,9 +52,12 @@ class Coalescer(Generic[Item, Answer]):
         carry_out: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]],
         *,
         linger: bool = True,
+        patience: timedelta | None = None,
     ) -> None:
         self._carry_out = carry_out
         self._linger = linger
+        self._patience = patience
+        self._under_way: set[asyncio.Task[None]] = set()
         self._waiting: deque[_Call[Item, Answer]] = deque()
         self._waiting_items = 0
         self._runner: asyncio.Task[None] | None = None
@@ -71,7 +77,7 @@ class Coalescer(Generic[Item, Answer]):
         if self._waiting_items + len(items) > MAX_WAITING_ITEMS:
             raise OverloadedError(
                 "TOO_MANY_CALLS",
-                "the server has too many calls waiting",
+                "too many calls are waiting",
                 retry_after=timedelta(seconds=1),
             )
         # Not `_Call[Item, Answer](...)`, which takes several times as long.
@@ -86,15 +92,26 @@ class Coalescer(Generic[Item, Answer]):
         """Wait until everything that was submitted is carried out."""
         while self._runner is not None:
             await asyncio.wait({self._runner})
+        if self._under_way:
+            await asyncio.wait(self._under_way)
 
     async def _run(self) -> None:
         try:
             while self._waiting:
                 # Lets the calls that are ready in this turn of the loop join the batch.
                 await asyncio.sleep(_LINGER_SECONDS if self._worth_lingering() else 0)
-                await self._carry_out_batch(self._next_batch())
+                await self._patiently(self._carry_out_batch(self._next_batch()))
         finally:
             self._runner = None
+
+    async def _patiently(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._patience is None:
+            await work
+            return
+        batch = asyncio.create_task(work)
+        self._under_way.add(batch)
+        batch.add_done_callback(self._under_way.discard)
+        await asyncio.wait({batch}, timeout=self._patience.total_seconds())
 
     def _worth_lingering(self) -> bool:
         return (

@@ -9,10 +9,10 @@ import attrs
 import grpc
 from google.protobuf.message import DecodeError
 
-from ...domain.errors import StorageError
+from ...domain.errors import NotSentError, StorageError, StorageUnavailableError, TaskQueueError
 from ...domain.ports import Jitter
 from .methods import Method, Q, R
-from .status import DRAINING, Verdict, error_of
+from .status import DRAINING, error_of
 from .transport import CallFailedError, Transport
 
 _FIRST_PAUSE: Final = 0.05
@@ -44,7 +44,8 @@ class Caller:
 
         Raises:
             TaskQueueError: what the server refused with.
-            StorageUnavailableError: no answer came in time, or nobody listens.
+            NotSentError: nobody listens, so that nothing was done.
+            StorageUnavailableError: no answer came in time.
         """
         raw = request.SerializeToString()
         tries = _Tries(deadline=self._transport.now() + within.total_seconds())
@@ -57,7 +58,7 @@ class Caller:
                 wait = tries.pause(failed) * (1 + self._jitter.draw())
                 left = tries.end(failed, now=self._transport.now()) - self._transport.now()
                 if left <= wait or not _may_repeat(failed, repeatable=repeatable):
-                    raise error_of(failed.verdict) from failed
+                    raise tries.error(failed) from failed
             except DecodeError:
                 raise StorageError(f"the reply to {method.path} cannot be read") from None
             await self._transport.pause(wait)
@@ -70,8 +71,16 @@ class _Tries:
     deadline: float
     _next_pause: float = _FIRST_PAUSE
     _unheard_since: float | None = None
+    _seen: bool = False
+
+    def error(self, failed: CallFailedError) -> TaskQueueError:
+        error = error_of(failed.verdict)
+        if self._seen or not isinstance(error, StorageUnavailableError):
+            return error
+        return NotSentError(str(error))
 
     def pause(self, failed: CallFailedError) -> float:
+        self._seen = self._seen or not _undone(failed)
         pause = self._next_pause
         longest = _LONGEST_PAUSE_UNSENT if failed.never_sent else _LONGEST_PAUSE
         self._next_pause = min(2 * pause, longest)
@@ -87,7 +96,10 @@ class _Tries:
 
 
 def _may_repeat(failed: CallFailedError, *, repeatable: bool) -> bool:
-    verdict: Verdict = failed.verdict
-    if verdict.code is not grpc.StatusCode.UNAVAILABLE:
+    if failed.verdict.code is not grpc.StatusCode.UNAVAILABLE:
         return False
-    return repeatable or failed.never_sent or verdict.reason == DRAINING.reason
+    return repeatable or _undone(failed)
+
+
+def _undone(failed: CallFailedError) -> bool:
+    return failed.never_sent or failed.verdict.reason == DRAINING.reason

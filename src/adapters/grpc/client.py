@@ -6,7 +6,7 @@ Requests are not judged here; that is the server's, so that all its doors agree.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -18,7 +18,7 @@ import grpc
 from ...domain import validation
 from ...domain.errors import TaskQueueError
 from ...domain.limits import DEFAULT_LEASE, MAX_WAIT
-from ...domain.ports import Ids, Jitter
+from ...domain.ports import Ids
 from ...domain.requests import (
     HeartbeatRequest,
     LeaseRequest,
@@ -31,11 +31,12 @@ from ..ids import RandomIds, RandomJitter
 from . import methods
 from .admin_client import GrpcTaskAdmin
 from .caller import Caller
+from .enqueues import Enqueues, Outcome, Sender
 from .generated import queue_pb2 as pb
+from .merging import AioMerger, ThreadMerger
 from .parts import send_in_parts
 from .reply_codec import (
     read_beat,
-    read_enqueue_result,
     read_leased_task,
     read_settled,
     read_task,
@@ -44,7 +45,6 @@ from .request_codec import (
     write_heartbeat_request,
     write_lease_ref,
     write_lease_request,
-    write_new_task,
     write_settlement,
 )
 from .scalars import short_text
@@ -64,6 +64,7 @@ _SHORTEST_BEAT: Final = timedelta(seconds=1)
 class GrpcTaskQueue:
     """A `TaskQueue` that asks a server."""
 
+    _enqueues: Enqueues
     _caller: Caller
     _transport: Transport
     _ids: Ids
@@ -74,20 +75,13 @@ class GrpcTaskQueue:
         """
         Store tasks; see `TaskQueue.enqueue`.
 
-        Tries again by itself where every task of a request has an idempotency key.
+        Tries again by itself, as each task has an id of its own.
+
+        Raises:
+            NotSentError: none is stored.
+            StorageUnavailableError: whether they are stored is unknown.
         """
-        validation.batch_size("tasks", tasks)
-
-        async def send(messages: Sequence[pb.EnqueueRequest]) -> list[Enqueued | TaskQueueError]:
-            reply = await self._caller.call(
-                methods.ENQUEUE_BATCH,
-                pb.EnqueueBatchRequest(tasks=messages),
-                within=self._timeout,
-                repeatable=all(message.idempotency_key for message in messages),
-            )
-            return [read_enqueue_result(result) for result in reply.results]
-
-        return await send_in_parts(tasks, write_new_task, send)
+        return await self._enqueues.enqueue(tasks)
 
     async def lease(self, request: LeaseRequest) -> list[LeasedTask]:
         """
@@ -203,11 +197,15 @@ async def open_aio_client(
     """
     transport = AioTransport(target, credentials)
     shelter = TaskShelter(patience=_LAST_REPLY_WITHIN)
+    caller = Caller(transport=transport, jitter=RandomJitter())
+    sender = Sender(caller=caller, timeout=timeout)
+    merger = AioMerger(sender.send, within=timeout)
     try:
-        yield _client(transport, shelter, RandomJitter(), timeout)
+        yield _client(caller, transport, shelter, timeout, sender, merger.submit)
     finally:
         await shelter.empty()
         await transport.close()
+        await merger.close()
 
 
 @contextmanager
@@ -219,17 +217,30 @@ def open_blocking_client(
 ) -> Iterator[GrpcClient]:
     """Connect as `open_aio_client` does, for callers whose coroutines shall never suspend."""
     transport = BlockingTransport(target, credentials)
+    caller = Caller(transport=transport, jitter=RandomJitter())
+    sender = Sender(caller=caller, timeout=timeout)
+    merger = ThreadMerger(sender.send, within=timeout, now=transport.now)
     try:
-        yield _client(transport, NoShelter(), RandomJitter(), timeout)
+        yield _client(caller, transport, NoShelter(), timeout, sender, merger.submit)
     finally:
         transport.close()
 
 
 def _client(
-    transport: Transport, shelter: Shelter, jitter: Jitter, timeout: timedelta
+    caller: Caller,
+    transport: Transport,
+    shelter: Shelter,
+    timeout: timedelta,
+    sender: Sender,
+    send_merged: Callable[[NewTask], Awaitable[Outcome]],
 ) -> GrpcClient:
-    caller = Caller(transport=transport, jitter=jitter)
+    ids = RandomIds()
     queue = GrpcTaskQueue(
-        caller=caller, transport=transport, ids=RandomIds(), shelter=shelter, timeout=timeout
+        enqueues=Enqueues(ids=ids, send=sender.send, send_merged=send_merged),
+        caller=caller,
+        transport=transport,
+        ids=ids,
+        shelter=shelter,
+        timeout=timeout,
     )
     return GrpcClient(queue=queue, admin=GrpcTaskAdmin(caller=caller, timeout=timeout))

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from ...domain.errors import (
     FieldViolation,
     InvalidArgumentError,
+    NotSentError,
     StorageError,
     TaskQueueError,
 )
@@ -30,8 +31,8 @@ async def send_in_parts(
     """
     Answer each item, in order; one that cannot be sent is answered with its fault.
 
-    Once a part was answered, the failure of a later one is the answer of its items and
-    of those behind them: what was done must not be forgotten.
+    Once a part was answered, the failure of a later one is the answer of its items, and
+    NotSentError that of those behind them: what was done must not be forgotten.
 
     Raises:
         TaskQueueError: the first part failed, so that nothing is known to be done.
@@ -51,7 +52,9 @@ async def send_in_parts(
             except TaskQueueError as error:
                 if not number:
                     raise
-                failure = error
+                answers.update((index, error) for index, _ in part)
+                failure = NotSentError(f"not sent, as what came before could not be: {error}")
+                continue
         answers.update((index, failure or replies[index]) for index, _ in part)
     return [answers[index] for index in range(len(items))]
 

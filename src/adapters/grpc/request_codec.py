@@ -55,6 +55,7 @@ def write_new_task(new: NewTask) -> pb.EnqueueRequest:
         max_attempts=None if new.max_attempts is None else int32(new.max_attempts),
         priority=int32(new.priority),
         allow_different_payload=new.allow_different_payload,
+        task_id=short_text(new.task_id),
     )
     _write_due(new, message)
     if new.retry_base is not None:
@@ -89,6 +90,7 @@ def read_new_task(message: pb.EnqueueRequest) -> NewTask:
         retry_base=read_span(message.retry.base) if message.retry.HasField("base") else None,
         retry_cap=read_span(message.retry.cap) if message.retry.HasField("cap") else None,
         allow_different_payload=message.allow_different_payload,
+        task_id=message.task_id,
     )
 
 

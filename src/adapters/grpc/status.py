@@ -24,6 +24,7 @@ from ...domain.errors import (
     StorageError,
     StorageUnavailableError,
     TaskFinishedError,
+    TaskIdReusedError,
     TaskNotDeadError,
     TaskNotFinishedError,
     TaskNotFoundError,
@@ -113,6 +114,13 @@ _TABLE: Final = (
             key=IdempotencyKey(verdict.metadata["key"]),
             task_id=_task_id(verdict),
         ),
+    ),
+    _Row(
+        error=TaskIdReusedError,
+        code=Code.ALREADY_EXISTS,
+        reasons=("TASK_ID_REUSED",),
+        carries=("task_id",),
+        rebuild=lambda verdict: TaskIdReusedError(_task_id(verdict)),
     ),
     _Row(
         error=TaskFinishedError,

@@ -103,7 +103,12 @@ class Adding:
                 raise
             return await self._store_one_by_one(tasks, error)
         stored = {task_id for (task_id,) in rows}
-        return {index: Added.STORED for index, task in tasks.items() if task.id in stored}
+        outcomes: dict[int, _Outcome] = {}
+        for index, task in tasks.items():
+            if task.id in stored:
+                stored.remove(task.id)  # of several with this id the first was stored
+                outcomes[index] = Added.STORED
+        return outcomes
 
     async def _store_one_by_one(
         self, tasks: dict[int, Task], refusal: psycopg.Error | UnicodeEncodeError
@@ -126,12 +131,12 @@ class Adding:
                 "keys": Texts(task.idempotency_key for task in keyed),
             },
         )
-        stored = {row[0] for row in rows}
+        known = {row[0]: row for row in rows}
         holders = {_key_of(row): row for row in rows}
         outcomes: dict[int, _Outcome] = {}
         for index, task in tasks.items():
-            if task.id in stored:
-                outcomes[index] = Added.STORED
+            if task.id in known:
+                outcomes[index] = _known(known[task.id], task)
             elif (task.queue, task.idempotency_key) in holders:
                 outcomes[index] = _holder(holders[task.queue, task.idempotency_key])
         return outcomes
@@ -141,6 +146,11 @@ def _storing_order(task: Task, index: int) -> tuple[str, str, str, int]:
     if task.idempotency_key is None:
         return (task.queue, "", task.id, index)
     return (task.queue, task.idempotency_key, "", index)
+
+
+def _known(row: Row, task: Task) -> _Outcome:
+    same = (row[1], row[5]) == (task.queue, task.fingerprint)
+    return Added.STORED if same else _holder(row)
 
 
 def _key_of(row: Row) -> tuple[QueueName, IdempotencyKey | None]:

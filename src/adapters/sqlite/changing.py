@@ -40,7 +40,10 @@ _INSERT: Final = f"""
     ON CONFLICT DO NOTHING
 """  # noqa: S608  made of constants
 
-_KNOWN: Final = "SELECT 1 FROM tasks WHERE id = :id"
+_KNOWN: Final = f"""
+    SELECT queue = :queue AND fingerprint = :fingerprint, {WITHOUT_PAYLOAD} FROM tasks
+    WHERE id = :id
+"""  # noqa: S608  made of constants
 
 _HOLDER: Final = f"""
     SELECT {WITHOUT_PAYLOAD} FROM tasks INDEXED BY tasks_keyed
@@ -112,9 +115,12 @@ def _add(connection: sqlite3.Connection, task: Task) -> Added | Task | TaskQueue
         stored = connection.execute(_INSERT, values).rowcount
     except REFUSALS as error:
         return StorageError(f"SQLite refuses task {task.id}: {error}")
-    if stored or connection.execute(_KNOWN, values).fetchone():
+    if stored:
         return Added.STORED
-    holder = connection.execute(_HOLDER, values).fetchone()
+    known = connection.execute(_KNOWN, values).fetchone()
+    if known and known[0]:
+        return Added.STORED
+    holder = known[1:] if known else connection.execute(_HOLDER, values).fetchone()
     return readable(holder) or UnreadableTaskError(row_id(holder))
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 import pytest
 
-from ...domain.ids import JsonText
+from ...domain.ids import JsonText, QueueName
 from ...domain.ports import TaskRepository
 from ...domain.storing import Added, Change, PruneRule, Replaced
 from ...domain.task import Cancelled, Dead, Failed, Queued, State, Status, Succeeded, Task
@@ -94,6 +94,22 @@ class AddContract:
             (task, keyed),
             (keyed, task),
         }
+
+    @pytest.mark.parametrize("queue", [EMAILS, IMAGES])
+    @pytest.mark.parametrize("key", [None, "k-1"])
+    async def test_an_id_of_other_content_is_answered_with_what_has_it(
+        self, tasks: TaskRepository, queue: QueueName, key: str | None
+    ) -> None:
+        task = a_task(key=key, payload='{"n": 1}')
+        content = '{"n": 1}' if queue != task.queue else '{"n": 2}'
+        rival = a_task(id=task.id, queue=queue, key=key, payload=content)
+
+        [first, second] = await tasks.add([task, rival])
+        [third] = await tasks.add([rival])
+
+        loser = without_payload(task)
+        assert (first, second, third) == (Added.STORED, loser, loser)
+        assert (await tasks.load([task.id], with_payload=True)).tasks == (task,)
 
     async def test_a_thousand_are_added_at_once(self, tasks: TaskRepository) -> None:
         many = [a_task(key=f"k-{number % 700}") for number in range(1000)]

@@ -16,12 +16,14 @@ from .refusals import RefusalContract
 from .release import ExpiryContract, ReleaseContract, SettleBatchContract
 from .requeue import DeleteTasksContract, RequeueContract, RetentionContract
 from .settle import CompleteContract, ErrorTextContract, FailContract
+from .task_ids import TaskIdContract
 from .two_processes import TwoProcessesContract
 
 
 class TaskQueueConformance(
     EnqueueContract,
     IdempotencyContract,
+    TaskIdContract,
     RefusalContract,
     LeaseContract,
     QueueTurnContract,

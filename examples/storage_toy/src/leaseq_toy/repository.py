@@ -37,6 +37,7 @@ from leaseq.storage import (
     next_due,
     quarantined,
     read,
+    repeated,
     replacement,
     still_stands,
     without_payload,
@@ -93,8 +94,11 @@ class ToyTaskRepository:
         for task in tasks:
             key = key_of(task)
             holder = None if key is None else self._kept.holders.get(key, taken.get(key))
-            if task.id in self._kept.tasks or task.id in self._kept.damaged or task.id in new:
-                answers.append(Added.STORED)
+            known = self._kept.tasks.get(task.id) or new.get(task.id)
+            if task.id in self._kept.damaged:
+                answers.append(UnreadableTaskError(task.id))
+            elif known is not None:
+                answers.append(repeated(known, task))
             elif holder is None:
                 new[task.id] = task
                 if key is not None:

@@ -124,7 +124,7 @@ class FieldViolation(_message.Message):
     def __init__(self, field: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
 
 class EnqueueRequest(_message.Message):
-    __slots__ = ("queue", "type", "payload", "idempotency_key", "max_attempts", "delay", "run_after", "priority", "retry", "allow_different_payload")
+    __slots__ = ("queue", "type", "payload", "idempotency_key", "max_attempts", "delay", "run_after", "priority", "retry", "allow_different_payload", "task_id")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
@@ -135,6 +135,7 @@ class EnqueueRequest(_message.Message):
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     RETRY_FIELD_NUMBER: _ClassVar[int]
     ALLOW_DIFFERENT_PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
     queue: str
     type: str
     payload: str
@@ -145,7 +146,8 @@ class EnqueueRequest(_message.Message):
     priority: int
     retry: RetryPolicy
     allow_different_payload: bool
-    def __init__(self, queue: _Optional[str] = ..., type: _Optional[str] = ..., payload: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., max_attempts: _Optional[int] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., run_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., priority: _Optional[int] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., allow_different_payload: bool = ...) -> None: ...
+    task_id: str
+    def __init__(self, queue: _Optional[str] = ..., type: _Optional[str] = ..., payload: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., max_attempts: _Optional[int] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., run_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., priority: _Optional[int] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., allow_different_payload: bool = ..., task_id: _Optional[str] = ...) -> None: ...
 
 class EnqueueResponse(_message.Message):
     __slots__ = ("task", "created")

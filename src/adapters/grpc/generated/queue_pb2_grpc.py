@@ -90,7 +90,7 @@ class TaskQueueServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Enqueue(self, request, context):
-        """Stores one task. With an idempotency key it may safely be repeated.
+        """Stores one task. With a task id or an idempotency key it may safely be repeated.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -38,7 +38,7 @@ class TaskQueueStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> TaskQueueAsyncStub: ...
     Enqueue: _grpc.UnaryUnaryMultiCallable[_queue_pb2.EnqueueRequest, _queue_pb2.EnqueueResponse]
-    """Stores one task. With an idempotency key it may safely be repeated."""
+    """Stores one task. With a task id or an idempotency key it may safely be repeated."""
     EnqueueBatch: _grpc.UnaryUnaryMultiCallable[_queue_pb2.EnqueueBatchRequest, _queue_pb2.EnqueueBatchResponse]
     """Stores up to 1000 tasks, with a result for each in the order of the request."""
     Lease: _grpc.UnaryUnaryMultiCallable[_queue_pb2.LeaseRequest, _queue_pb2.LeaseResponse]
@@ -65,7 +65,7 @@ class TaskQueueStub:
 class TaskQueueAsyncStub(TaskQueueStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Enqueue: _aio.UnaryUnaryMultiCallable[_queue_pb2.EnqueueRequest, _queue_pb2.EnqueueResponse]  # type: ignore[assignment]
-    """Stores one task. With an idempotency key it may safely be repeated."""
+    """Stores one task. With a task id or an idempotency key it may safely be repeated."""
     EnqueueBatch: _aio.UnaryUnaryMultiCallable[_queue_pb2.EnqueueBatchRequest, _queue_pb2.EnqueueBatchResponse]  # type: ignore[assignment]
     """Stores up to 1000 tasks, with a result for each in the order of the request."""
     Lease: _aio.UnaryUnaryMultiCallable[_queue_pb2.LeaseRequest, _queue_pb2.LeaseResponse]  # type: ignore[assignment]
@@ -95,7 +95,7 @@ class TaskQueueServicer(metaclass=_abc_1.ABCMeta):
         request: _queue_pb2.EnqueueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_queue_pb2.EnqueueResponse, _abc.Awaitable[_queue_pb2.EnqueueResponse]]:
-        """Stores one task. With an idempotency key it may safely be repeated."""
+        """Stores one task. With a task id or an idempotency key it may safely be repeated."""
 
     @_abc_1.abstractmethod
     def EnqueueBatch(
