@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ...adapters.task_json import task_json
 from ...domain.errors import TaskQueueError
 from ...domain.limits import DEFAULT_QUEUE
 from ...domain.requests import NewTask
@@ -15,7 +16,7 @@ from ..connection import run_blocking
 from .connecting import connected
 from .options import DEFAULT_SERVER, AsJson, Server, as_duration
 from .payloads import read_payload
-from .task_text import task_fields, task_json
+from .task_text import task_fields
 from .terminal import UnwritableOutputError, note, print_fields, say
 
 

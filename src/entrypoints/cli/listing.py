@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 import typer
 
+from ...adapters.task_json import task_json
 from ...domain.limits import MAX_BATCH
 from ...domain.ports import TaskAdmin
 from ...domain.requests import PageRequest
@@ -16,7 +17,7 @@ from ...domain.views import TaskPage
 from ..connection import run_blocking
 from .choosing import Wanted
 from .progress import ProgressLine
-from .task_text import TASK_COLUMNS, task_json, task_row
+from .task_text import TASK_COLUMNS, task_row
 from .terminal import note, print_table, put, say
 
 DEFAULT_LIMIT: Final = 50

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
-
-import attrs
 
 from ...domain.task import AttemptError, Status
 from ...domain.views import Depth, QueueView, TaskView
 from ..printable import printable
 
 TASK_COLUMNS: Final = ("id", "queue", "type", "status", "attempts", "run after", "last error")
-_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _MOST_OF_AN_ERROR: Final = 100
 QUEUE_COLUMNS: Final = ("queue", "state", *Status, "oldest due")
 
@@ -56,19 +52,6 @@ def task_fields(task: TaskView) -> list[tuple[str, str]]:
     return [(name, value) for name, value in fields if value]
 
 
-def task_json(task: TaskView, **more: object) -> str:
-    """
-    Return a task as a JSON object with the fields of `TaskView`.
-
-    Payload and result stand in it as the JSON they are, digit for digit: reading and
-    writing numbers again could change them.
-    """
-    fields = attrs.asdict(task, value_serializer=_serialised) | more
-    texts = {name: json.dumps(value) for name, value in fields.items()}
-    texts |= {"payload": _in_ascii(task.payload), "result": _in_ascii(task.result)}
-    return "{" + ", ".join(f"{json.dumps(name)}: {text}" for name, text in texts.items()) + "}"
-
-
 def queue_row(queue: QueueView) -> Sequence[str]:
     """Return a queue under `QUEUE_COLUMNS`."""
     return (
@@ -94,17 +77,6 @@ def queues_json(queues: Sequence[QueueView]) -> str:
         for queue in queues
     ]
     return json.dumps({"queues": documents})
-
-
-def _in_ascii(json_text: str | None) -> str:
-    # Outside ASCII there is nothing in JSON but the insides of strings.
-    if json_text is None:
-        return "null"
-    return _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], json_text)
-
-
-def _serialised(_: object, __: object, value: object) -> object:
-    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _moment(at: datetime | None) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ...adapters.task_json import task_json
 from ..connection import run_blocking
 from .bulk import Bulk
 from .choosing import Filters, choose
@@ -31,7 +32,7 @@ from .options import (
     Type,
     Yes,
 )
-from .task_text import task_fields, task_json
+from .task_text import task_fields
 from .terminal import print_fields, say
 
 app = typer.Typer(help="See tasks, cancel them, requeue them.", no_args_is_help=True)
