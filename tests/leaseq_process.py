@@ -16,6 +16,9 @@ SOON = 30.0
 """Seconds in which everything here must happen, on a machine that is busy."""
 
 
+FREE_PORTS = {"LEASEQ_GRPC": "127.0.0.1:0", "LEASEQ_HTTP": "off"}
+
+
 def clean_environment(**variables: str) -> dict[str, str]:
     """Return this process's environment without settings of leaseq, and with `variables`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LEASEQ_")}
@@ -65,6 +68,12 @@ class ServerProcess:
         return found[1]
 
     @property
+    def http_port(self) -> int:
+        found = re.search(r"HTTP on \S+:(\d+),", self.start_line)
+        assert found, f"no HTTP in {self.start_line!r}; log: {self.log}"
+        return int(found[1])
+
+    @property
     def url(self) -> str:
         return f"grpc://{self.address}"
 
@@ -95,7 +104,7 @@ def leaseq_server(
         subprocess.Popen(
             [sys.executable, "-m", "leaseq", "server", *arguments],
             cwd=cwd,
-            env=clean_environment(**{"LEASEQ_GRPC": "127.0.0.1:0"} | dict(env or {})),
+            env=clean_environment(**FREE_PORTS | dict(env or {})),
             stdout=subprocess.PIPE,
             stderr=stderr,
             stdin=subprocess.DEVNULL,

@@ -7,9 +7,9 @@ through its constructor, and knows nothing of containers.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import attrs
 from dependency_injector import containers, providers
@@ -23,9 +23,13 @@ from ..domain.admin import AdminService
 from ..domain.maintenance import MaintenanceService
 from ..domain.ports import Ids, Jitter, Maintenance, Storage, TaskAdmin, WakeUp
 from ..domain.service import QueueService
-from .extras import postgres_extra
+from .extras import http_extra, postgres_extra
 from .third_party import opener
 from .urls import MemoryUrl, PostgresUrl, SqliteUrl, StorageUrl, ThirdPartyUrl
+
+if TYPE_CHECKING:
+    from ..adapters.http.health import Checks
+    from ..adapters.http.server import HttpServer
 
 OpenStorage = AbstractAsyncContextManager[Storage]
 
@@ -66,6 +70,20 @@ async def open_services(url: StorageUrl) -> AsyncIterator[Services]:
             )
         finally:
             await queue.close()
+
+
+def http_server(services: Services, *, checks: Checks, names: Collection[str]) -> HttpServer:
+    """
+    Return the HTTP door to `services`.
+
+    Raises:
+        MissingExtraError: what it needs is not installed.
+    """
+    with http_extra():
+        from ..adapters.http.server import HttpServer  # noqa: PLC0415  an extra
+    return HttpServer(
+        queue=services.queue, clock=services.storage.clock, checks=checks, names=names
+    )
 
 
 @asynccontextmanager

@@ -76,6 +76,19 @@ def upkeep(
     )
 
 
+@attrs.frozen(kw_only=True)
+class LoopReport:
+    """How one loop fares."""
+
+    name: str
+    age: timedelta
+    """How long ago it had a good pass, or was started if it had none."""
+
+    stale_after: timedelta | None
+    fault: str | None
+    """Why the process should not serve for its sake, or None."""
+
+
 class Supervisor:
     """Runs loops, and knows how each fares."""
 
@@ -116,17 +129,24 @@ class Supervisor:
         now = self._monotonic()
         return {name: timedelta(seconds=now - at) for name, at in self._last_good.items()}
 
+    def reports(self) -> list[LoopReport]:
+        """Return how each loop fares."""
+        ages = self.ages()
+        return [self._report(loop, ages.get(loop.name, timedelta(0))) for loop in self._loops]
+
     def unfit(self) -> str | None:
         """Return why the process should not serve, or None."""
-        ages = self.ages()
-        for loop in self._loops:
-            task = self._running.get(loop.name)
-            if task is None or task.done():
-                return f"the {loop.name} does not run"
-            if loop.stale_after is not None and ages[loop.name] > loop.stale_after:
-                seconds = ages[loop.name].total_seconds()
-                return f"the {loop.name} had its last good pass {seconds:.0f} s ago"
-        return None
+        return next((report.fault for report in self.reports() if report.fault), None)
+
+    def _report(self, loop: Loop, age: timedelta) -> LoopReport:
+        task = self._running.get(loop.name)
+        fault = None
+        if task is None or task.done():
+            fault = f"the {loop.name} does not run"
+        elif loop.stale_after is not None and age > loop.stale_after:
+            seconds = age.total_seconds()
+            fault = f"the {loop.name} had its last good pass {seconds:.0f} s ago"
+        return LoopReport(name=loop.name, age=age, stale_after=loop.stale_after, fault=fault)
 
     async def _run(self, loop: Loop) -> None:
         await self._sleep(loop.first_after * (1 + self._jitter.draw()))

@@ -1,8 +1,9 @@
 """
-`leaseq server`: one asyncio process that serves a storage over gRPC.
+`leaseq server`: one asyncio process that serves a storage over gRPC and HTTP.
 
-It stops in this order: health says so, waiting Leases are answered empty, calls in
-flight finish, the loops end, the storage is closed. All of that is bounded.
+It stops in this order: health and readiness say so, HTTP accepts nothing more, waiting
+Leases are answered empty, calls in flight finish, the loops end, the storage is closed.
+All of that is bounded.
 """
 
 from __future__ import annotations
@@ -17,14 +18,24 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import attrs
 
 from ..adapters.grpc.server import GrpcServer
 from ..domain.errors import StorageUnavailableError
-from .container import Services, open_services
+from ..domain.ids import QueueName
+from ..domain.limits import DEFAULT_QUEUE
+from .container import Services, http_server, open_services
+from .extras import MissingExtraError
+from .fitness import Fitness
 from .loops import Supervisor, upkeep
 from .settings import DEFAULT_GRPC, ServerSettings
 from .urls import Address
+
+if TYPE_CHECKING:
+    from ..adapters.http.server import HttpServer
 
 _log: Final = logging.getLogger(__name__)
 
@@ -34,7 +45,16 @@ _LONGEST_PAUSE: Final = timedelta(seconds=5)
 _BEYOND_GRACE: Final = timedelta(seconds=2)
 """For what has to be wound up after the calls."""
 
-Announce = Callable[[Address], None]
+
+@attrs.frozen(kw_only=True)
+class Addresses:
+    """Where a server serves."""
+
+    grpc: Address
+    http: Address | None = None
+
+
+Announce = Callable[[Addresses], None]
 
 
 class Server:
@@ -58,12 +78,13 @@ class Server:
 
         Raises:
             StorageError: the storage cannot be opened, or is away for too long.
-            OSError: nobody can listen at the address.
+            MissingExtraError: HTTP was asked for, and is not installed.
+            OSError: nobody can listen at an address that was asked for.
         """
         async with AsyncExitStack() as stack:
             self._starting = asyncio.current_task()
             try:
-                grpc = await self._start(stack)
+                doors = await self._start(stack)
             except asyncio.CancelledError:
                 if not self._stopping.is_set():
                     raise
@@ -72,16 +93,19 @@ class Server:
                 self._starting = None
             await self._stopping.wait()
             _log.info("stopping")
-            await grpc.drain(self._settings.grace)
+            await doors.drain(self._settings.grace)
         _log.info("stopped")
 
-    async def _start(self, stack: AsyncExitStack) -> GrpcServer:
+    async def _start(self, stack: AsyncExitStack) -> _Doors:
         services = await self._open_storage(stack)
         loops = upkeep(
             services.maintenance, services.storage, reaper_interval=self._settings.reaper_interval
         )
         supervisor = Supervisor(loops, jitter=services.jitter)
         await stack.enter_async_context(supervisor.running())
+        fitness = Fitness(loops=supervisor.reports, query=partial(_small_query, services))
+        stack.push_async_callback(fitness.close)
+        http, http_address = await self._start_http(stack, services, fitness)
         grpc = GrpcServer(
             queue=services.queue,
             undo=services.queue,
@@ -97,8 +121,31 @@ class Server:
             )
         )
         stack.callback(telling.cancel)
-        self._announce(address)
-        return grpc
+        self._announce(Addresses(grpc=address, http=http_address))
+        return _Doors(grpc=grpc, http=http, fitness=fitness)
+
+    async def _start_http(
+        self, stack: AsyncExitStack, services: Services, fitness: Fitness
+    ) -> tuple[HttpServer | None, Address | None]:
+        wish = self._settings.http
+        asked = wish.address
+        if asked is None:
+            return None, None
+        try:
+            http = http_server(services, checks=fitness.checks, names=self._settings.http_hosts)
+            port = await http.start(asked.host, asked.port)
+        except MissingExtraError:
+            if wish.asked_for:
+                raise
+            return None, None
+        except OSError as error:
+            why = f"cannot listen on {asked} for HTTP: {_words(error)}"
+            if wish.asked_for:
+                raise OSError(why) from error
+            _log.warning("HTTP is not served: %s; --http chooses another address", why)
+            return None, None
+        stack.push_async_callback(http.drain, timedelta(0))
+        return http, Address(host=asked.host, port=port)
 
     async def _open_storage(self, stack: AsyncExitStack) -> Services:
         url = self._settings.storage
@@ -119,6 +166,26 @@ class Server:
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
 
+@attrs.frozen(kw_only=True)
+class _Doors:
+    grpc: GrpcServer
+    http: HttpServer | None
+    fitness: Fitness
+
+    async def drain(self, grace: timedelta) -> None:
+        """Let nobody in any more, and everybody out."""
+        self.fitness.stopping()
+        async with asyncio.TaskGroup() as draining:
+            # At once, so that what one waits for takes no time from the other.
+            if self.http is not None:
+                draining.create_task(self.http.drain(grace))
+            draining.create_task(self.grpc.drain(grace))
+
+
+async def _small_query(services: Services) -> None:
+    await services.storage.queues.load(QueueName(DEFAULT_QUEUE))
+
+
 async def _listening(grpc: GrpcServer, asked: Address) -> Address:
     try:
         return Address(host=asked.host, port=await grpc.start(str(asked)))
@@ -131,11 +198,15 @@ def _why_not(asked: Address) -> str | None:
     family = socket.AF_INET6 if ":" in asked.host else socket.AF_INET
     try:
         socket.create_server((asked.host, asked.port), family=family).close()
-    except socket.gaierror as error:
-        return error.strerror
     except OSError as error:
-        return os.strerror(error.errno) if error.errno else None
+        return _words(error)
     return None
+
+
+def _words(error: OSError) -> str | None:
+    if isinstance(error, socket.gaierror) or not error.errno:
+        return error.strerror
+    return os.strerror(error.errno)
 
 
 async def tell_fitness(
@@ -164,13 +235,15 @@ async def tell_fitness(
         await pause()
 
 
-def start_line(settings: ServerSettings, address: Address) -> str:
+def start_line(settings: ServerSettings, addresses: Addresses) -> str:
     """Return where the server is, where its tasks are, and what to try next."""
+    address = addresses.grpc
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address.host, address.host)  # noqa: S104
     server = Address(host=reachable, port=address.port)
     option = "" if server == DEFAULT_GRPC else f" --server {server}"
+    http = "" if addresses.http is None else f"HTTP on {addresses.http}, "
     return (
-        f"leaseq serves gRPC on {address}, its tasks are in {settings.storage};"
+        f"leaseq serves gRPC on {address}, {http}its tasks are in {settings.storage};"
         f" try: leaseq enqueue{option} --type hello"
     )
 
@@ -181,6 +254,7 @@ def run_server(settings: ServerSettings, *, announce: Announce) -> None:
 
     Raises:
         StorageError: as for `Server.run`.
+        MissingExtraError: as for `Server.run`.
         OSError: as for `Server.run`.
     """
     asyncio.run(_run(settings, announce))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +21,7 @@ from ..domain.errors import InvalidArgumentError
 from .durations import parse_duration, shown
 from .urls import (
     DEFAULT_GRPC_PORT,
+    DEFAULT_HTTP_PORT,
     Address,
     PostgresUrl,
     SqliteUrl,
@@ -37,9 +39,11 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 DEFAULT_STORAGE: Final = SqliteUrl(path=Path("leaseq.db"))
 DEFAULT_GRPC: Final = Address(host="127.0.0.1", port=DEFAULT_GRPC_PORT)
+DEFAULT_HTTP: Final = Address(host="127.0.0.1", port=DEFAULT_HTTP_PORT)
 _PREFIX: Final = "LEASEQ_"
 _YES: Final = frozenset({"1", "true", "yes", "on"})
 _NO: Final = frozenset({"0", "false", "no", "off", ""})
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,253}")
 
 
 class InvalidSettingError(Exception):
@@ -110,11 +114,26 @@ def hush_grpc_core() -> None:
 
 
 @attrs.frozen(kw_only=True)
+class HttpWish:
+    """Where to serve HTTP, and how much that matters."""
+
+    address: Address | None = DEFAULT_HTTP
+    """None: nowhere."""
+
+    asked_for: bool = False
+    """Whether the operator named it; else a server also starts where it cannot be had."""
+
+
+@attrs.frozen(kw_only=True)
 class ServerSettings:
     """Everything that `leaseq server` can be told."""
 
     storage: StorageUrl = DEFAULT_STORAGE
     grpc: Address = DEFAULT_GRPC
+    http: HttpWish = HttpWish()
+    http_hosts: tuple[str, ...] = ()
+    """Names that the HTTP door answers to, beside those of loopback."""
+
     reaper_interval: timedelta = timedelta(seconds=5)
     """How often expired leases are looked for; 100 ms to 1 hour."""
 
@@ -157,6 +176,8 @@ class ServerSettings:
         settings = cls(
             storage=_storage(read, default.storage),
             grpc=read.get("grpc", parse_address, default.grpc),
+            http=read.get("http", _http, default.http),
+            http_hosts=read.get("http-hosts", _host_names, default.http_hosts),
             reaper_interval=read.get(
                 "reaper-interval", _span(timedelta(milliseconds=100)), default.reaper_interval
             ),
@@ -167,12 +188,7 @@ class ServerSettings:
             log_level=log_level,
             log_format=log_format,
         )
-        if not (settings.insecure or _is_loopback(settings.grpc.host)):
-            raise InvalidSettingError(
-                read.spelling("grpc"),
-                f"{settings.grpc} can be reached from other computers, by anybody, unencrypted;"
-                " say --insecure (LEASEQ_INSECURE=1) if the network is yours alone",
-            )
+        _check_addresses(settings, read)
         return settings
 
 
@@ -257,6 +273,30 @@ def _span(least: timedelta) -> Callable[[str], timedelta]:
         return span
 
     return parse
+
+
+def _check_addresses(settings: ServerSettings, read: _Reader) -> None:
+    for name, address in (("grpc", settings.grpc), ("http", settings.http.address)):
+        if address is None or settings.insecure or _is_loopback(address.host):
+            continue
+        raise InvalidSettingError(
+            read.spelling(name),
+            f"{address} can be reached from other computers, by anybody, unencrypted;"
+            " say --insecure (LEASEQ_INSECURE=1) if the network is yours alone",
+        )
+
+
+def _http(text: str) -> HttpWish:
+    address = None if text.lower() == "off" else parse_address(text)
+    return HttpWish(address=address, asked_for=True)
+
+
+def _host_names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip().lower() for name in text.split(","))
+    for name in names:
+        if _HOST_NAME.fullmatch(name) is None:
+            raise ValueError(f"{name!r} is no host's name")
+    return names
 
 
 def _switch(text: str) -> bool:

@@ -22,6 +22,7 @@ _OUR_STORAGES: Final = ("sqlite:///FILE", "postgresql://USER@HOST/DATABASE", "me
 _A_SERVER: Final = "grpc://HOST:PORT"
 _OUR_SCHEMES: Final = frozenset({"sqlite", "postgresql", "postgres", "memory", "grpc"})
 DEFAULT_GRPC_PORT: Final = 7480
+DEFAULT_HTTP_PORT: Final = 7481
 
 _MAX_PORT: Final = 65535
 _MAX_SCHEMA_BYTES: Final = 63

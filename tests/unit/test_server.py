@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from leaseq.entrypoints.server import start_line, tell_fitness
+from leaseq.entrypoints.server import Addresses, start_line, tell_fitness
 from leaseq.entrypoints.settings import DEFAULT_GRPC, ServerSettings
 from leaseq.entrypoints.urls import Address, PostgresUrl, SqliteUrl
 
@@ -46,7 +46,7 @@ async def test_health_is_told_whenever_it_changes(caplog: pytest.LogCaptureFixtu
 def test_the_start_line_says_what_to_try_next(address: Address, hint: str) -> None:
     settings = ServerSettings(storage=SqliteUrl(path=Path("tasks.db")))
 
-    line = start_line(settings, address)
+    line = start_line(settings, Addresses(grpc=address))
 
     assert f"gRPC on {address}, its tasks are in sqlite:///tasks.db; {hint}" in line
     assert "\n" not in line
@@ -55,6 +55,14 @@ def test_the_start_line_says_what_to_try_next(address: Address, hint: str) -> No
 def test_the_start_line_hides_a_password() -> None:
     settings = ServerSettings(storage=PostgresUrl(dsn="postgresql://u:hunter2@h/db"))
 
-    line = start_line(settings, DEFAULT_GRPC)
+    line = start_line(settings, Addresses(grpc=DEFAULT_GRPC))
 
     assert "postgresql://u:***@h/db" in line
+
+
+def test_the_start_line_names_the_address_of_http() -> None:
+    addresses = Addresses(grpc=DEFAULT_GRPC, http=Address(host="127.0.0.1", port=7))
+
+    line = start_line(ServerSettings(), addresses)
+
+    assert "gRPC on 127.0.0.1:7480, HTTP on 127.0.0.1:7, its tasks" in line

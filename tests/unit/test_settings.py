@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from leaseq.entrypoints.settings import (
+    HttpWish,
     InvalidSettingError,
     ServerSettings,
     environment,
@@ -31,6 +32,8 @@ def test_the_environment_sets_everything() -> None:
             "LEASEQ_SCHEMA": "q-1",
             "LEASEQ_POOLER": "transaction",
             "LEASEQ_GRPC": "0.0.0.0:1",
+            "LEASEQ_HTTP": "127.0.0.1:2",
+            "LEASEQ_HTTP_HOSTS": "queue.example.org, Q",
             "LEASEQ_INSECURE": "true",
             "LEASEQ_REFLECTION": "1",
             "LEASEQ_REAPER_INTERVAL": "250ms",
@@ -45,6 +48,8 @@ def test_the_environment_sets_everything() -> None:
     assert settings == ServerSettings(
         storage=PostgresUrl(dsn="postgresql://u:p@h/db", schema="q-1", pooler="transaction"),
         grpc=Address(host="0.0.0.0", port=1),  # noqa: S104
+        http=HttpWish(address=Address(host="127.0.0.1", port=2), asked_for=True),
+        http_hosts=("queue.example.org", "q"),
         insecure=True,
         reflection=True,
         reaper_interval=timedelta(milliseconds=250),
@@ -83,6 +88,8 @@ def test_the_schema_of_a_flag_wins_over_that_of_the_url() -> None:
         ("storage", "mysql://h/db", "sqlite:///FILE"),
         ("storage", "grpc://h:1", "names a server"),
         ("grpc", "nowhere", "HOST:PORT"),
+        ("http", "nowhere", "HOST:PORT"),
+        ("http-hosts", "a, b c", "'b c' is no host's name"),
         ("reaper-interval", "0", "from 0.1s to 1h"),
         ("reaper-interval", "often", "no duration"),
         ("storage-wait", "2h", "from 0s to 1h"),
@@ -124,8 +131,16 @@ def test_a_bad_storage_is_refused_without_its_password() -> None:
 def test_an_address_for_all_to_reach_must_be_asked_for(address: str) -> None:
     with pytest.raises(InvalidSettingError, match=r"LEASEQ_GRPC: .*--insecure"):
         ServerSettings.from_env({"LEASEQ_GRPC": address})
+    with pytest.raises(InvalidSettingError, match=r"LEASEQ_HTTP: .*--insecure"):
+        ServerSettings.from_env({"LEASEQ_HTTP": address})
 
     assert ServerSettings.load(flags({"grpc": address, "insecure": True})).insecure
+
+
+def test_http_can_be_left_away() -> None:
+    assert ServerSettings.load(flags({"http": "off"})).http == HttpWish(
+        address=None, asked_for=True
+    )
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "127.9.9.9:1", "[::1]:1", "localhost:7480"])

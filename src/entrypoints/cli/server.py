@@ -15,7 +15,6 @@ from ..settings import (
     process_environment,
     storage_settings,
 )
-from ..urls import Address
 from .options import AsJson
 from .terminal import UnwritableOutputError, note, say
 
@@ -52,6 +51,24 @@ _Grpc = Annotated[
         metavar="HOST:PORT",
         help="Where to serve gRPC; port 0 takes a free one."
         "  [env var: LEASEQ_GRPC; default: 127.0.0.1:7480]",
+    ),
+]
+_Http = Annotated[
+    str | None,
+    typer.Option(
+        "--http",
+        metavar="HOST:PORT",
+        help="Where to serve HTTP; port 0 takes a free one, off serves none."
+        "  [env var: LEASEQ_HTTP; default: 127.0.0.1:7481, with the extra http]",
+    ),
+]
+_HttpHosts = Annotated[
+    str | None,
+    typer.Option(
+        "--http-hosts",
+        metavar="NAMES",
+        help="Names that HTTP answers to beside localhost, with commas between."
+        "  [env var: LEASEQ_HTTP_HOSTS]",
     ),
 ]
 _ReaperInterval = Annotated[
@@ -121,6 +138,8 @@ def server(  # noqa: PLR0913  one for each setting
     schema: _Schema = None,
     pooler: _Pooler = None,
     grpc: _Grpc = None,
+    http: _Http = None,
+    http_hosts: _HttpHosts = None,
     reaper_interval: _ReaperInterval = None,
     storage_wait: _StorageWait = None,
     grace: _Grace = None,
@@ -130,7 +149,7 @@ def server(  # noqa: PLR0913  one for each setting
     log_format: LogFormatOption = None,
 ) -> None:
     """
-    Serve a storage over gRPC, until SIGTERM or Ctrl-C.
+    Serve a storage over gRPC and HTTP, until SIGTERM or Ctrl-C.
 
     Without any option tasks are kept in the file leaseq.db of the current folder.
     """
@@ -140,6 +159,8 @@ def server(  # noqa: PLR0913  one for each setting
             "schema": schema,
             "pooler": pooler,
             "grpc": grpc,
+            "http": http,
+            "http-hosts": http_hosts,
             "reaper-interval": reaper_interval,
             "storage-wait": storage_wait,
             "grace": grace,
@@ -154,13 +175,14 @@ def server(  # noqa: PLR0913  one for each setting
 
 def _serve(settings: ServerSettings) -> None:
     # A server's imports are heavy, and only it should pay for them.
+    from ..extras import MissingExtraError  # noqa: PLC0415
     from ..logs import configure_logging  # noqa: PLC0415
-    from ..server import run_server, start_line  # noqa: PLC0415
+    from ..server import Addresses, run_server, start_line  # noqa: PLC0415
 
-    def announce(address: Address) -> None:
+    def announce(addresses: Addresses) -> None:
         # It serves all the same, and has a log to say so.
         try:
-            say(start_line(settings, address))
+            say(start_line(settings, addresses))
         except UnwritableOutputError as error:
             note(str(error))
 
@@ -170,7 +192,7 @@ def _serve(settings: ServerSettings) -> None:
     except StorageError as error:
         note(f"storage {settings.storage}: {error}")
         raise typer.Exit(1) from None
-    except OSError as error:
+    except (MissingExtraError, OSError) as error:
         note(str(error))
         raise typer.Exit(1) from None
 

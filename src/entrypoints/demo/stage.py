@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from ..server import Server
+from ..server import Addresses, Server
 from ..settings import ServerSettings, process_environment
 from ..urls import Address
 from .sample import PARENT, SERVER
@@ -32,7 +32,7 @@ def server(settings: ServerSettings) -> Iterator[Address]:
         TimeoutError: it did not come up in time.
     """
     loop = asyncio.new_event_loop()
-    ready: Future[Address] = Future()
+    ready: Future[Addresses] = Future()
     served = Server(settings, announce=ready.set_result)
 
     def run() -> None:
@@ -46,7 +46,7 @@ def server(settings: ServerSettings) -> Iterator[Address]:
     thread = threading.Thread(target=run, name="leaseq-demo-server", daemon=True)
     thread.start()
     try:
-        yield ready.result(_START_SECONDS)
+        yield ready.result(_START_SECONDS).grpc
     finally:
         if thread.is_alive():
             loop.call_soon_threadsafe(served.stop)

@@ -22,7 +22,7 @@ from ...domain.task import Status
 from ...domain.views import TaskView
 from ..client import Client, connect
 from ..new_tasks import new_task
-from ..settings import ServerSettings
+from ..settings import HttpWish, ServerSettings
 from ..urls import Address, SqliteUrl
 from . import stage
 from .sample import QUEUE
@@ -52,6 +52,7 @@ def run(console: Console) -> None:
     for leftover in (_LOG, *FILE.parent.glob(f"{FILE.name}*")):
         leftover.unlink(missing_ok=True)
     settings = ServerSettings(
+        http=HttpWish(address=None),
         storage=SqliteUrl(path=FILE),
         grpc=Address(host="127.0.0.1", port=0),
         reaper_interval=timedelta(milliseconds=500),

@@ -1,0 +1,1 @@
+"""The queue over HTTP: enqueue, look at a task, health."""
