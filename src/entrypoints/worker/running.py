@@ -71,13 +71,7 @@ class Run:
             size=plan.concurrency,
             stopwatch=outside.stopwatch,
         )
-        self._settler = Settler(
-            queue,
-            worker_id=worker_id,
-            deadline=plan.settle_within,
-            jitter=outside.jitter,
-            pause=outside.pause,
-        )
+        self._settler = self._made_settler(outside, queue)
         self._held = HeldTasks(worker_id=worker_id, on_lost=self._settler.give_up)
         self._pulse = Pulse(
             worker_id=worker_id,
@@ -86,27 +80,8 @@ class Run:
             name_handler=self._held.name_handler,
         )
         self._heart = self._made_heart(outside, blocking)
-        self._carrier = Carrier(
-            worker_id=worker_id,
-            handlers=handlers,
-            held=self._held,
-            heart=self._heart,
-            settler=self._settler,
-            slots=self._slots,
-            executors=self._executors,
-            floor=lambda: self._pulse.floor,
-            stopwatch=outside.stopwatch,
-        )
-        self._leasing = Leasing(
-            queue=queue,
-            wanted=plan.lease_request(worker_id=worker_id, types=tuple(handlers)),
-            slots=self._slots,
-            silent=lambda: self._heart.silent,
-            receive=self._carrier.receive,
-            stopwatch=outside.stopwatch,
-            jitter=outside.jitter,
-            pause=outside.pause,
-        )
+        self._carrier = self._made_carrier(outside, handlers)
+        self._leasing = self._made_leasing(outside, handlers, queue)
 
     def _made_heart(self, outside: Outside, blocking: TaskQueue) -> Heart | HeartProcess:
         if outside.shared_url is not None:
@@ -126,6 +101,42 @@ class Run:
             watch=self._watch,
             stopwatch=outside.stopwatch,
             jitter=outside.jitter,
+        )
+
+    def _made_settler(self, outside: Outside, queue: TaskQueue) -> Settler:
+        return Settler(
+            queue,
+            worker_id=self._worker_id,
+            deadline=self._plan.settle_within,
+            jitter=outside.jitter,
+            pause=outside.pause,
+        )
+
+    def _made_carrier(self, outside: Outside, handlers: Mapping[str, Handler]) -> Carrier:
+        return Carrier(
+            worker_id=self._worker_id,
+            handlers=handlers,
+            held=self._held,
+            heart=self._heart,
+            settler=self._settler,
+            slots=self._slots,
+            executors=self._executors,
+            floor=lambda: self._pulse.floor,
+            stopwatch=outside.stopwatch,
+        )
+
+    def _made_leasing(
+        self, outside: Outside, handlers: Mapping[str, Handler], queue: TaskQueue
+    ) -> Leasing:
+        return Leasing(
+            queue=queue,
+            wanted=self._plan.lease_request(worker_id=self._worker_id, types=tuple(handlers)),
+            slots=self._slots,
+            silent=lambda: self._heart.silent,
+            receive=self._carrier.receive,
+            stopwatch=outside.stopwatch,
+            jitter=outside.jitter,
+            pause=outside.pause,
         )
 
     def _watch(self, now: Moment) -> None:
