@@ -100,6 +100,8 @@ class HeartProcess:
         self._stopped.set()
         with self._lock:
             self._send(End())
+            if self._process is not None and not self._ready.is_set():
+                self._process.kill()  # it is still starting, and holds nothing
         self._thread.join()
 
     # --- what the worker says, on its event loop

@@ -155,10 +155,14 @@ class Run:
         Args:
             patient: wait for handlers that do not end when told to, until LEAVE is asked.
         """
-        self._log("worker started", queues=self._plan.queues, concurrency=self._plan.concurrency)
         with self._heart:
             async with self._background():
                 await self._start()
+                self._log(
+                    "worker started",
+                    queues=self._plan.queues,
+                    concurrency=self._plan.concurrency,
+                )
                 await self._lease()
                 await self._drain(patient=patient)
                 ending = self._ending()
