@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import attrs
@@ -29,6 +31,9 @@ from leaseq.domain.views import Enqueued, TaskView
 from worker_rig import TappedQueue
 
 PROGRAM = Path(__file__).parent / "worker_program.py"
+PROCESSES = Path(__file__).parent / "process_program.py"
+"""Whose handlers run in processes."""
+
 SOON = 30.0
 """Seconds after which a test that waits has failed."""
 
@@ -65,9 +70,9 @@ class Site:
         """Return a task."""
         return await self.queue.get(task_id)
 
-    async def until(self, task_id: str, *statuses: Status) -> TaskView:
+    async def until(self, task_id: str, *statuses: Status, within: float = SOON) -> TaskView:
         """Wait until a task has one of these statuses."""
-        async with asyncio.timeout(SOON):
+        async with asyncio.timeout(within):
             while (task := await self.get(task_id)).status not in statuses:  # noqa: ASYNC110  the reaper tells nobody
                 await asyncio.sleep(_LOOKED_AT_EVERY)
         return task
@@ -160,9 +165,18 @@ class WorkerProcess:
         """Wait until it said `word` of a task."""
         await self.until(lambda: task_id in self.said(word))
 
+    def pids_of(self, task_id: str) -> list[int]:
+        """Return the numbers of the processes that worked at a task."""
+        said = [line.split() for line in self.lines]
+        return [int(word[4:]) for word, of in said if word.startswith("pid-") and of == task_id]
+
     def send(self, number: signal.Signals) -> None:
         """Send it a signal."""
         self._process.send_signal(number)
+
+    def send_to_group(self, number: signal.Signals) -> None:
+        """Send a signal to it and what belongs to it, as a terminal does."""
+        os.killpg(self._process.pid, number)
 
     async def ended(self) -> int:
         """Wait until it has ended, and return its exit code."""
@@ -180,21 +194,39 @@ class WorkerProcess:
 
 @asynccontextmanager
 async def a_worker(
-    url: str, *, lease: float = 1.0, grace: float = 25.0, concurrency: int = 4
+    url: str,
+    *,
+    lease: float = 1.0,
+    grace: float = 25.0,
+    concurrency: int = 4,
+    program: Path = PROGRAM,
 ) -> AsyncIterator[WorkerProcess]:
     """Start a worker as a process of its own, and kill it at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        str(PROGRAM),
+        str(program),
         url,
         str(lease),
         str(grace),
         str(concurrency),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        process_group=0,
     )
     worker = WorkerProcess(process)
     try:
         yield worker
     finally:
         await worker.clear_away()
+
+
+@contextmanager
+def busy_processes(number: int) -> Iterator[None]:
+    """Keep this many processors busy, or all there are."""
+    processes = [Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()

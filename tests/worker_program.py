@@ -10,6 +10,7 @@ JSON on the standard error.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import sys
@@ -32,6 +33,18 @@ def gone(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return True
     return state in "ZX"
+
+
+async def keep_lock(payload: dict[str, Any], ctx: TaskContext) -> None:
+    say("began", ctx)
+    # Unlike a CDLL it keeps Python's global lock, as a long computation in C does.
+    ctypes.PyDLL(None).sleep(payload["seconds"])
+    say("ended", ctx)
+
+
+def divide(_: dict[str, Any], ctx: TaskContext) -> int:
+    say("began", ctx)
+    return ((3**6_000_000) // (7**2_000_000)).bit_length()
 
 
 def made(url: str, lease: float = 1.0, grace: float = 25.0, concurrency: float = 4) -> Worker:
@@ -87,6 +100,8 @@ def made(url: str, lease: float = 1.0, grace: float = 25.0, concurrency: float =
         say("began", ctx)
         os.kill(os.getpid(), signal.SIGKILL)
 
+    worker.task("keep_lock")(keep_lock)
+    worker.task("divide")(divide)
     return worker
 
 

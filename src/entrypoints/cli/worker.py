@@ -29,12 +29,11 @@ def worker(
     level, form = log_settings(given, environment(process_environment()))
     # Other commands should not pay for these imports.
     from ..logs import configure_logging  # noqa: PLC0415
-    from ..worker.loading import LoadError, load_worker  # noqa: PLC0415
+    from ..worker import LoadError, load_worker  # noqa: PLC0415
 
     configure_logging(level=level, form=form)
     try:
-        loaded = load_worker(name)
+        load_worker(name).run()
     except LoadError as error:
         note(f"MODULE:ATTRIBUTE: {error}")
         raise typer.Exit(2) from None
-    loaded.run()

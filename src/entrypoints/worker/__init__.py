@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .context import StopReason, TaskContext
-from .loading import LoadError, load_worker
+from .handlers import LoadError
+from .loading import load_worker
 from .outcome import PermanentFailure, Retry
 from .worker import Worker
 

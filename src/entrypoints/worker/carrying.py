@@ -5,25 +5,45 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
-from ...domain.requests import Complete, Fail, Release, Settlement
-from .attempt import attempt, attempt_blocking
+from ...domain.requests import Complete, Fail, LeaseRef, Release, Settlement
+from ...domain.views import LeasedTask
+from .executors import Executors
 from .handlers import Handler
-from .heart import Heart
 from .held import Held, HeldTasks
-from .leasing import Arrival
+from .leasing import Arrival, Slots
+from .ledger import Hold
 from .moment import Moment, Stopwatch
 from .settling import Report, Settler
-from .slots import Slots
-from .threads import HandlerThreads
 
 _logger = logging.getLogger(__name__)
 
 _STALE_SHARE: Final = 0.5
 """A lease that may have lost this part on its way is given back instead of started."""
+
+
+class Beats(Protocol):
+    """Renews leases: a `Heart`, or a `HeartProcess`."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody answers: start nothing, lease nothing."""
+        ...
+
+    def hold(self, holds: list[Hold]) -> None:
+        """Renew leases from now on."""
+        ...
+
+    def reporting(self, ref: LeaseRef, since: Moment) -> None:
+        """Note that a handler has ended and its outcome is being reported."""
+        ...
+
+    def drop(self, ref: LeaseRef) -> None:
+        """Renew a lease no more."""
+        ...
 
 
 @attrs.define(kw_only=True)
@@ -33,10 +53,10 @@ class Carrier:
     _worker_id: str
     _handlers: Mapping[str, Handler]
     _held: HeldTasks
-    _heart: Heart
+    _heart: Beats
     _settler: Settler
     _slots: Slots
-    _threads: HandlerThreads
+    _executors: Executors
     _floor: Callable[[], Moment]
     """See `Pulse.floor`."""
 
@@ -49,19 +69,24 @@ class Carrier:
 
     def receive(self, arrival: Arrival) -> int:
         """Take in what a poll brought, and return how many of it are not given back."""
-        kept = 0
         anchor = max(self._floor(), arrival.asked, key=lambda moment: moment.steady)
-        for leased in arrival.tasks:
-            held = Held.of(leased)
+        arrived = [self._held_of(leased) for leased in arrival.tasks]
+        for held in arrived:
             self._held.add(held)
-            # From here on, so that the lease is renewed whatever takes its time below.
-            remaining = leased.lease_duration.total_seconds()
-            self._heart.hold(held.ref, anchor=anchor, remaining=remaining)
+        # From here on, so that leases are renewed whatever takes its time below.
+        self._heart.hold([_hold(held, anchor) for held in arrived])
+        age = self._stopwatch().since(anchor)
+        kept = 0
+        for held in arrived:
             self._slots.take()
-            handler = self._handler_of(held, age=self._stopwatch().since(anchor))
+            handler = self._handler_of(held, age=age)
             held.way = asyncio.create_task(self._carry(held, handler))
             kept += handler is not None
         return kept
+
+    def _held_of(self, leased: LeasedTask) -> Held:
+        handler = self._handlers.get(leased.task.type)
+        return Held.of(leased, timeout=None if handler is None else handler.timeout)
 
     def _handler_of(self, held: Held, *, age: float) -> Handler | None:
         """Return who is to handle a task; None: it is given back."""
@@ -93,31 +118,10 @@ class Carrier:
         if handler is None or held.context.cancelled:
             return Release(ref=held.ref)
         self._log(logging.DEBUG, "task started", held)
-        try:
-            if handler.is_async:
-                return await self._on_the_loop(held, handler)
-            return await self._in_a_thread(held, handler)
-        finally:
-            held.handling, held.in_thread = None, False
-
-    async def _on_the_loop(self, held: Held, handler: Handler) -> Settlement:
-        held.handling = asyncio.create_task(
-            attempt(handler, held),
-            name=f"{held.context.type} {held.context.task_id}",
-        )
-        await asyncio.wait({held.handling})
-        if held.handling.cancelled():
-            # Before its first step; later, `attempt` would have made a settlement of it.
-            return Release(ref=held.ref)
-        return held.handling.result()
-
-    async def _in_a_thread(self, held: Held, handler: Handler) -> Settlement:
-        held.in_thread = True
-        future = self._threads.submit(lambda: attempt_blocking(handler, held))
-        return await asyncio.wrap_future(future)
+        return await self._executors.run(handler, held)
 
     async def _report(self, held: Held, settlement: Settlement) -> None:
-        self._heart.reporting(held.ref)
+        self._heart.reporting(held.ref, self._stopwatch())
         report = await self._settler.report(settlement)
         if report is not Report.TAKEN:
             self._log(logging.ERROR, "outcome not reported", held, report=report.name.lower())
@@ -136,3 +140,12 @@ class Carrier:
 
     def _ids(self, held: Held) -> dict[str, object]:
         return {"worker_id": self._worker_id, **held.log_ids}
+
+
+def _hold(held: Held, anchor: Moment) -> Hold:
+    return Hold(
+        ref=held.ref,
+        anchor=anchor,
+        remaining=held.leased.lease_duration.total_seconds(),
+        must_end=None if held.timeout is None else anchor.plus(held.timeout),
+    )

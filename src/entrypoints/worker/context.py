@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from enum import StrEnum
+from typing import Final
 
 from ...domain.views import LeasedTask
 
@@ -18,8 +19,20 @@ class StopReason(StrEnum):
     CANCEL_REQUESTED = "cancel_requested"
     """Somebody called the task off."""
 
+    TIMEOUT = "timeout"
+    """The handler's `timeout` is over: whatever it returns, the attempt has failed."""
+
     SHUTDOWN = "shutdown"
     """The worker stops and its grace period is over: the task will be given back."""
+
+
+_STRONGER: Final = {
+    StopReason.LEASE_LOST: frozenset[StopReason](),
+    StopReason.TIMEOUT: frozenset({StopReason.LEASE_LOST}),
+    StopReason.CANCEL_REQUESTED: frozenset({StopReason.LEASE_LOST, StopReason.TIMEOUT}),
+    StopReason.SHUTDOWN: frozenset({StopReason.LEASE_LOST, StopReason.TIMEOUT}),
+}
+"""Which reasons are not forgotten over another."""
 
 
 class TaskContext:
@@ -103,7 +116,7 @@ class TaskContext:
     def tell(self, reason: StopReason) -> bool:
         """Say that the handler should stop; return whether that was news. For the worker."""
         with self._telling:
-            if self._reason in {reason, StopReason.LEASE_LOST}:
+            if self._reason in {reason, *_STRONGER[reason]}:
                 return False
             self._reason = reason
             return True

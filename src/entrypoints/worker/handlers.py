@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Self
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final, Literal, Self
 
 import attrs
 
 from ...domain.limits import MAX_NAMES_PER_LEASE, NAME_PATTERN
+from ..durations import as_span
 from .context import TaskContext
 
 _NAME: Final = re.compile(NAME_PATTERN)
@@ -19,23 +22,55 @@ _POSITIONAL: Final = {
 }
 
 
+class LoadError(Exception):
+    """There is no worker under a name, or a handler cannot be loaded; the text says why."""
+
+
+class Executor(StrEnum):
+    """Where a handler runs."""
+
+    LOOP = "loop"
+    """An `async def`, on the worker's event loop."""
+
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+ExecutorName = Literal["thread", "process"]
+"""What a `def` may ask for."""
+
+
 @attrs.frozen(kw_only=True)
 class Handler:
     """A function for one type of task."""
 
     type: str
     function: Callable[..., Any]
-    is_async: bool
+    executor: Executor
     takes_context: bool
+    timeout: float | None = None
+    """Seconds that an attempt may take; None: as long as it likes."""
 
     @classmethod
-    def of(cls, type_: str, function: Callable[..., Any]) -> Self:
+    def of(
+        cls,
+        type_: str,
+        function: Callable[..., Any],
+        *,
+        executor: ExecutorName | None = None,
+        timeout: timedelta | float | None = None,
+    ) -> Self:
         """
         Return the handler that `function` makes.
 
+        Args:
+            executor: where a `def` runs; None: in a thread.
+            timeout: what an attempt may take, as a timedelta or in seconds; None: no bound.
+
         Raises:
-            TypeError: it cannot be called with a payload, or with a payload and a context.
-            ValueError: `type_` is no name.
+            TypeError: it cannot be called with a payload, or with a payload and a context;
+                an `async def` has an executor.
+            ValueError: `type_` is no name, `executor` none, or `timeout` not positive.
         """
         if not isinstance(type_, str):
             raise TypeError(f'name the task\'s type: @worker.task("..."), not {type_!r}')
@@ -48,8 +83,9 @@ class Handler:
         return cls(
             type=type_,
             function=function,
-            is_async=_is(inspect.iscoroutinefunction, function),
+            executor=_executor(type_, function, executor),
             takes_context=_takes_context(type_, function),
+            timeout=None if timeout is None else _timeout(timeout),
         )
 
     def call(self, payload: Any, context: TaskContext) -> Any:
@@ -75,25 +111,40 @@ class Handlers(Mapping[str, Handler]):
         """Return how many types have a handler."""
         return len(self._by_type)
 
-    def add(self, type_: str, function: Callable[..., Any]) -> None:
+    def add(self, handler: Handler) -> None:
         """
-        Register a function.
+        Register a handler.
 
         Raises:
-            TypeError, ValueError: as for `Handler.of`; the type has a handler already;
-                there are 100 types.
+            ValueError: its type has one already; there are 100 types.
         """
-        handler = Handler.of(type_, function)
-        if type_ in self._by_type:
-            raise ValueError(f"the task type {type_} has a handler already")
+        if handler.type in self._by_type:
+            raise ValueError(f"the task type {handler.type} has a handler already")
         if len(self._by_type) >= MAX_NAMES_PER_LEASE:
             raise ValueError(f"a worker has handlers for at most {MAX_NAMES_PER_LEASE} task types")
-        self._by_type[type_] = handler
+        self._by_type[handler.type] = handler
 
 
 def _is(test: Callable[[object], bool], function: Callable[..., Any]) -> bool:
     # A callable object is what its `__call__` is.
     return test(function) or test(getattr(function, "__call__", None))  # noqa: B004
+
+
+def _executor(type_: str, function: Callable[..., Any], name: ExecutorName | None) -> Executor:
+    if _is(inspect.iscoroutinefunction, function):
+        if name is not None:
+            raise TypeError(f"the handler of {type_} is an `async def`: it has no executor")
+        return Executor.LOOP
+    if name not in {None, "thread", "process"}:
+        raise ValueError(f'executor must be "thread" or "process", not {name!r}')
+    return Executor(name or "thread")
+
+
+def _timeout(timeout: timedelta | float) -> float:
+    seconds = as_span("timeout", timeout).total_seconds()
+    if seconds <= 0:
+        raise ValueError(f"timeout must be positive, not {timeout!r}")
+    return seconds
 
 
 def _takes_context(type_: str, function: Callable[..., Any]) -> bool:

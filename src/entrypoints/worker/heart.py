@@ -2,24 +2,23 @@
 Heartbeats from their own threads.
 
 The worker's event loop may be blocked by a handler for as long as it likes: leases are
-renewed, and loss is noticed, from here. (One thing stops these threads too: a single call
-into C that keeps Python's global lock. Lease for longer than the longest of those.)
+renewed, and loss is noticed, from here. One thing stops these threads too: a single call
+into C that keeps Python's global lock. So the heart of a worker whose queue others can
+reach beats in another process (`heart_process`).
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Self
 
 from ...domain.ports import Jitter, TaskQueue
 from ...domain.requests import HeartbeatRequest, LeaseRef
 from ..connection import run_blocking
-from .beat_plan import BeatPlan
-from .context import StopReason
-from .ledger import Ledger, Verdict
+from .ledger import BeatPlan, Hold, Ledger, Sign, Verdict
 from .log import describe
 from .moment import Moment, Stopwatch
 
@@ -40,7 +39,8 @@ class Heart:
     """
     Renews the leases a worker holds, and says which are lost or called off.
 
-    `tell` and `watch` are called in the threads of the heart. While entered, it beats.
+    `tell` and `watch` are called in the threads of the heart; `watch` at every tick of the
+    plan. While entered, it beats.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Heart:
         *,
         worker_id: str,
         plan: BeatPlan,
-        tell: Callable[[LeaseRef, StopReason], None],
+        tell: Callable[[Verdict], None],
         watch: Callable[[Moment], None],
         stopwatch: Stopwatch,
         jitter: Jitter,
@@ -93,21 +93,19 @@ class Heart:
         """Whether a lease ran out unheard and nobody has answered since: lease nothing more."""
         return self._ledger.silent
 
-    @property
-    def refs(self) -> tuple[LeaseRef, ...]:
-        """The leases held, oldest first."""
-        with self._lock:
-            return self._ledger.refs
+    async def ready(self) -> None:
+        """Return once leases can be renewed."""
 
-    def hold(self, ref: LeaseRef, *, anchor: Moment, remaining: float) -> None:
-        """Renew a lease from now on; see `Ledger.hold`."""
+    def hold(self, holds: Iterable[Hold]) -> None:
+        """Renew leases from now on."""
         with self._lock:
-            self._ledger.hold(ref, anchor=anchor, remaining=remaining)
+            for hold in holds:
+                self._ledger.hold(hold)
 
-    def reporting(self, ref: LeaseRef) -> None:
+    def reporting(self, ref: LeaseRef, since: Moment) -> None:
         """Note that a handler has ended and its outcome is being reported."""
         with self._lock:
-            self._ledger.reporting(ref, now=self._stopwatch())
+            self._ledger.reporting(ref, now=since)
 
     def drop(self, ref: LeaseRef) -> None:
         """Renew a lease no more."""
@@ -116,13 +114,18 @@ class Heart:
 
     # --- the beats
 
-    def turn(self) -> None:
-        """Do what is due at this moment."""
+    def turn(self, sign: Sign = Sign.ALIVE) -> None:
+        """
+        Do what is due at this moment.
+
+        Args:
+            sign: what is seen of the worker at this moment.
+        """
         now = self._stopwatch()
         with self._lock:
             was_silent = self._ledger.silent
-            lost = self._ledger.lapsed(now)
-            asked = self._ledger.due(now) if self._may_send(now) else None
+            lost = self._ledger.lapsed(now, sign)
+            asked = self._ledger.due(now, sign) if self._may_send(now) else None
             if asked is not None:
                 self._in_flight.add(now)
             fell_silent = self._ledger.silent and not was_silent
@@ -176,13 +179,4 @@ class Heart:
         for verdict in verdicts:
             if self._stopped.is_set():
                 return
-            _logger.warning(
-                "handler told to stop",
-                extra={
-                    "worker_id": self._worker_id,
-                    "task_id": verdict.ref.task_id,
-                    "reason": verdict.reason.value,
-                    "why": verdict.why,
-                },
-            )
-            self._tell(verdict.ref, verdict.reason)
+            self._tell(verdict)

@@ -7,7 +7,10 @@ and luck are passed in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from enum import Enum, auto
+from typing import Final
 
 import attrs
 
@@ -17,11 +20,74 @@ from ...domain.errors import (
     TaskNotFoundError,
     TaskQueueError,
 )
+from ...domain.limits import MAX_LEASE, MIN_LEASE
 from ...domain.requests import LeaseRef
 from ...domain.views import Beat
-from .beat_plan import BeatPlan
 from .context import StopReason
 from .moment import Moment
+
+_DEADLINE_SHARE: Final = 0.8
+_RETRY_SHARE: Final = 0.25
+_TICK_SHARE: Final = 0.1
+_MAX_TICK: Final = 0.5
+
+
+@attrs.frozen(kw_only=True)
+class BeatPlan:
+    """When heartbeats go out. In seconds; refuses a plan by which a lease could run out."""
+
+    lease: float
+    period: float
+    """From one beat of a lease to the next."""
+
+    deadline: float
+    """What one beat may take; less than a period, so that beats do not pile up."""
+
+    retry: float
+    """From a beat that failed to the next try; a half more at most, by jitter."""
+
+    tick: float
+    """How often to look whether a beat is due."""
+
+    def __attrs_post_init__(self) -> None:
+        """Check that a lease survives one beat that is swallowed whole."""
+        if not 0 < self.tick <= self.period or not 0 < self.retry <= self.period:
+            raise ValueError("tick and retry must be positive and no longer than a period")
+        if not 0 < self.deadline < self.period:
+            raise ValueError("a beat's deadline must be positive and shorter than a period")
+        if self.worst_gap >= self.lease:
+            raise ValueError(
+                f"beats every {self.period} s that take up to {self.deadline} s"
+                f" do not keep a lease of {self.lease} s"
+            )
+
+    @property
+    def worst_gap(self) -> float:
+        """How far two landed beats can lie apart when the one between them is swallowed."""
+        return 2 * (self.period + self.tick) + self.deadline
+
+
+def plan_beats(lease: timedelta) -> BeatPlan:
+    """
+    Return the plan for leases of this length.
+
+    Raises:
+        ValueError: it is not from 1 s to 12 h.
+    """
+    if not MIN_LEASE <= lease <= MAX_LEASE:
+        raise ValueError(f"lease_duration must be from 1 s to 12 h, not {lease}")
+    seconds = lease.total_seconds()
+    period = seconds / 3
+    tick = min(period * _TICK_SHARE, _MAX_TICK)
+    return BeatPlan(
+        lease=seconds,
+        period=period,
+        # What remains of a third of the lease once the looks before both beats are paid for.
+        deadline=(period - 2 * tick) * _DEADLINE_SHARE,
+        retry=period * _RETRY_SHARE,
+        tick=tick,
+    )
+
 
 _COALESCE: float = 0.5
 """A beat takes along every lease that has come this far towards its own."""
@@ -44,6 +110,9 @@ class Verdict:
     why: str
     """In words, for the log."""
 
+    refused: bool = False
+    """The queue said so; it may be because the outcome was taken meanwhile."""
+
 
 @attrs.define(kw_only=True)
 class _Entry:
@@ -64,6 +133,36 @@ class _Entry:
     """The queue said that the lease is lost while its outcome was being reported."""
 
     cancel_told: bool = False
+    must_end: Moment | None = None
+    """When the timeout of its handler is over."""
+
+    def overdue(self, now: Moment) -> bool:
+        """Whether its handler should have ended."""
+        return self.must_end is not None and now.since(self.must_end) >= 0
+
+
+@attrs.frozen(kw_only=True)
+class Hold:
+    """A lease that is to be renewed from now on."""
+
+    ref: LeaseRef
+    anchor: Moment
+    """It is known to live for `remaining` seconds from here."""
+
+    remaining: float
+    must_end: Moment | None = None
+    """When the timeout of its handler is over; None: it has none."""
+
+
+class Sign(Enum):
+    """What is seen of the process that holds the leases."""
+
+    ALIVE = auto()
+    MUTE = auto()
+    """It runs but says nothing: one call into C keeps Python's lock. Timeouts still hold."""
+
+    AWAY = auto()
+    """It was stopped, or has been mute for too long: nothing is renewed for it."""
 
 
 class Ledger:
@@ -85,10 +184,14 @@ class Ledger:
         """The leases held, oldest first."""
         return tuple(self._entries)
 
-    def hold(self, ref: LeaseRef, *, anchor: Moment, remaining: float) -> None:
-        """Enter a lease that is known to live for `remaining` seconds from `anchor` on."""
-        self._entries[ref] = _Entry(
-            anchor=anchor, remaining=remaining, asked=anchor, pause=remaining / 3
+    def hold(self, hold: Hold) -> None:
+        """Enter a lease; its first beat is due when a third of what remains has passed."""
+        self._entries[hold.ref] = _Entry(
+            anchor=hold.anchor,
+            remaining=hold.remaining,
+            asked=hold.anchor,
+            pause=hold.remaining / 3,
+            must_end=hold.must_end,
         )
 
     def reporting(self, ref: LeaseRef, *, now: Moment) -> None:
@@ -101,24 +204,25 @@ class Ledger:
         """Forget a lease: it was settled, or given up."""
         self._entries.pop(ref, None)
 
-    def due(self, now: Moment) -> tuple[LeaseRef, ...] | None:
+    def due(self, now: Moment, sign: Sign = Sign.ALIVE) -> tuple[LeaseRef, ...] | None:
         """
         Return the leases to renew now, and count them as asked for; None: nothing to do.
 
         An empty tuple asks whether anybody answers at all.
         """
-        if any(self._wants_beat(entry, now, share=1) for entry in self._entries.values()):
-            return self._asked(now)
+        if sign is Sign.AWAY:
+            return None
+        live = {
+            ref: entry for ref, entry in self._entries.items() if self._renewed(entry, now, sign)
+        }
+        if any(_wants_beat(entry, now, share=1) for entry in live.values()):
+            return self._asked(live, now)
         if self._probed is not None and now.since(self._probed) >= self._plan.retry:
-            return self._asked(now)
+            return self._asked(live, now)
         return None
 
-    def _asked(self, now: Moment) -> tuple[LeaseRef, ...]:
-        chosen = [
-            ref
-            for ref, entry in self._entries.items()
-            if self._wants_beat(entry, now, share=_COALESCE)
-        ]
+    def _asked(self, live: Mapping[LeaseRef, _Entry], now: Moment) -> tuple[LeaseRef, ...]:
+        chosen = [ref for ref, entry in live.items() if _wants_beat(entry, now, share=_COALESCE)]
         for ref in chosen:
             entry = self._entries[ref]
             entry.asked, entry.pause = now, self._plan.period
@@ -126,11 +230,8 @@ class Ledger:
             self._probed = now
         return tuple(chosen)
 
-    def _wants_beat(self, entry: _Entry, now: Moment, *, share: float) -> bool:
-        return self._renewed(entry, now) and now.since(entry.asked) >= entry.pause * share
-
-    def _renewed(self, entry: _Entry, now: Moment) -> bool:
-        if entry.refused:
+    def _renewed(self, entry: _Entry, now: Moment, sign: Sign) -> bool:
+        if entry.refused or sign is Sign.AWAY or (sign is Sign.MUTE and entry.overdue(now)):
             return False
         since = entry.reporting_since
         return since is None or now.since(since) < self._plan.lease * _REPORTING_SHARE
@@ -193,9 +294,10 @@ class Ledger:
             entry.refused = True
             return []
         del self._entries[ref]
-        return [Verdict(ref=ref, reason=StopReason.LEASE_LOST, why=str(answer))]
+        lost = StopReason.LEASE_LOST
+        return [Verdict(ref=ref, reason=lost, why=str(answer), refused=True)]
 
-    def lapsed(self, now: Moment) -> list[Verdict]:
+    def lapsed(self, now: Moment, sign: Sign = Sign.ALIVE) -> list[Verdict]:
         """Drop the leases that have run out by this worker's own clock, and return them."""
         over = [
             (ref, entry)
@@ -203,7 +305,7 @@ class Ledger:
             if now.since(entry.anchor) >= entry.remaining
         ]
         for ref, entry in over:
-            if self._renewed(entry, now) and not self.silent:
+            if self._renewed(entry, now, sign) and not self.silent:
                 self._silent_since = now
                 self._probed = entry.anchor
             del self._entries[ref]
@@ -215,6 +317,10 @@ class Ledger:
             )
             for ref, _ in over
         ]
+
+
+def _wants_beat(entry: _Entry, now: Moment, *, share: float) -> bool:
+    return now.since(entry.asked) >= entry.pause * share
 
 
 def _called_off(ref: LeaseRef) -> Verdict:

@@ -7,11 +7,8 @@ import os
 import sys
 from types import ModuleType
 
+from .handlers import LoadError
 from .worker import Worker
-
-
-class LoadError(Exception):
-    """There is no worker under this name; the text says why."""
 
 
 def load_worker(name: str) -> Worker:

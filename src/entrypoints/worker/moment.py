@@ -25,6 +25,10 @@ class Moment:
     wall: float
     """Seconds by the clock on the wall."""
 
+    def plus(self, seconds: float) -> Moment:
+        """Return the moment `seconds` later."""
+        return Moment(self.steady + seconds, self.wall + seconds)
+
     def since(self, earlier: Moment) -> float:
         """Return the seconds passed since `earlier`, by the clock that saw more of them."""
         return max(self.steady - earlier.steady, self.wall - earlier.wall)

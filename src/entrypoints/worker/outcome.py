@@ -82,10 +82,50 @@ def of_error(ref: LeaseRef, error: BaseException, stop: StopReason | None) -> Fa
             return Fail(ref=ref, error=reported, retry=False)
         case _ if stop is StopReason.SHUTDOWN:
             return Release(ref=ref)
-        case asyncio.CancelledError() if stop is not None:
+        case asyncio.CancelledError() if stop not in {None, StopReason.TIMEOUT}:
             return Release(ref=ref)
         case _:
             return Fail(ref=ref, error=reported)
+
+
+def of_timeout(ref: LeaseRef, timeout: float, *, traceback: str = "") -> Fail:
+    """Return the settlement for a handler that took longer than it may."""
+    message = f"the handler took longer than its timeout of {timeout:g} s"
+    error = TaskError(type="HandlerTimeout", message=message, traceback=traceback)
+    return Fail(ref=ref, error=error)
+
+
+def after_timeout(settlement: Settlement, timeout: float) -> Settlement:
+    """
+    Return what to report instead of `settlement` of a handler that took too long.
+
+    `PermanentFailure` and `Retry(after=...)` stand: they are said on purpose.
+    """
+    match settlement:
+        case Fail(retry=False):
+            return settlement
+        case Fail(retry_after=after) if after is not None:
+            return settlement
+        case Fail(error=error):
+            # Where it was as it was cancelled.
+            return of_timeout(settlement.ref, timeout, traceback=error.traceback)
+        case _:
+            return of_timeout(settlement.ref, timeout)
+
+
+def of_death(ref: LeaseRef, how: str, stop: StopReason | None) -> Fail | Release:
+    """
+    Return the settlement for a handler whose process ended under it.
+
+    Args:
+        ref: the lease.
+        how: it ended, in words.
+        stop: why it had been told to stop, or None; see `of_error`.
+    """
+    if stop in {StopReason.SHUTDOWN, StopReason.CANCEL_REQUESTED}:
+        return Release(ref=ref)
+    message = f"the process of the handler {how}"
+    return Fail(ref=ref, error=TaskError(type="HandlerProcessDied", message=message))
 
 
 def of_refusal(settlement: Settlement, why: Exception) -> Fail | None:

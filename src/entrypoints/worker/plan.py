@@ -10,7 +10,7 @@ import attrs
 from ...domain import validation
 from ...domain.limits import DEFAULT_LEASE, MAX_BATCH
 from ...domain.requests import LeaseRequest
-from .beat_plan import BeatPlan, plan_beats
+from .ledger import BeatPlan, plan_beats
 
 DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_GRACE: Final = timedelta(seconds=25)

@@ -23,12 +23,11 @@ from typing import Any, Final, NoReturn
 import attrs
 
 from ...domain.ports import TaskQueue
-from ...domain.requests import LeaseRef, Release
+from ...domain.requests import Settlement
 from ..connection import run_blocking
 from .log import describe
 from .running import LAST_WORD_WITHIN, STOPS_WITHIN, Ending
-from .signals import caught
-from .stopping import Stop, StopSwitch
+from .stopping import Stop, StopSwitch, caught
 
 _logger = logging.getLogger(__name__)
 
@@ -53,8 +52,8 @@ class Process:
     _blocking: TaskQueue
     _switch: StopSwitch
     _grace: float
-    _held: Callable[[], Sequence[LeaseRef]]
-    """What is held at this moment; called from another thread."""
+    _last_words: Callable[[], Sequence[Settlement]]
+    """What to report of all that is held at this moment; called from another thread."""
 
     _signals: SimpleQueue[int | None] = attrs.field(factory=SimpleQueue, init=False)
 
@@ -75,7 +74,7 @@ class Process:
                 if not _still_busy(executor):
                     raise
                 _logger.exception("worker crashed")
-                self._die(self._held(), in_order=False)
+                self._die(self._last_words(), in_order=False)
             finally:
                 self._signals.put(None)
             # To close the runner would wait for threads that may never end.
@@ -97,21 +96,21 @@ class Process:
             while self._signals.get(timeout=bound) is not None:
                 pass  # a third signal asks for nothing that is not under way
         except Empty:
-            self._die(self._held(), in_order=True)
+            self._die(self._last_words(), in_order=True)
 
-    def _die(self, running: Sequence[LeaseRef], *, in_order: bool) -> NoReturn:
+    def _die(self, running: Sequence[Settlement], *, in_order: bool) -> NoReturn:
         """End the process under handlers that would not end, their leases given back."""
         _logger.warning(
             "process ends while handlers run",
-            extra={"task_ids": [ref.task_id for ref in running]},
+            extra={"task_ids": [settlement.ref.task_id for settlement in running]},
         )
         _within(_FLUSH_WITHIN, _flush)
-        told = _within(LAST_WORD_WITHIN, lambda: self._give_back(running))
+        told = _within(LAST_WORD_WITHIN, lambda: self._report(running))
         os._exit(IN_ORDER if in_order and told else NOT_IN_ORDER)
 
-    def _give_back(self, running: Sequence[LeaseRef]) -> None:
+    def _report(self, running: Sequence[Settlement]) -> None:
         if running:
-            run_blocking(self._blocking.settle([Release(ref=ref) for ref in running]))
+            run_blocking(self._blocking.settle(running))
 
 
 def _within(seconds: float, work: Callable[[], None]) -> bool:

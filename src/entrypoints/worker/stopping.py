@@ -1,10 +1,15 @@
-"""Carries the word to stop into a worker's event loop."""
+"""How a worker is told to stop: by signals, from any thread, and on its event loop."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from enum import IntEnum
+from types import FrameType
+from typing import Final
 
 
 class Stop(IntEnum):
@@ -48,3 +53,47 @@ class StopSwitch:
     async def wait(self, stop: Stop) -> None:
         """Wait until at least this is asked for."""
         await self._events[stop].wait()
+
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextmanager
+def caught(on_signal: Callable[[int], None]) -> Iterator[None]:
+    """
+    Call `on_signal` with each SIGTERM and SIGINT while the block runs.
+
+    Installed explicitly, since process 1 of a container ignores a SIGTERM that nobody
+    handles. What was installed before is restored. Outside the main thread, where Python
+    takes no signals, nothing is caught.
+
+    Args:
+        on_signal: called between any two instructions of the main thread, even while it
+            runs a handler that blocks the event loop; so it may only do what can be done
+            there, such as to put into a `queue.SimpleQueue`.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, _: FrameType | None) -> None:
+        on_signal(number)
+
+    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            # None: installed by something that is not Python, and cannot be put back by it.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+async def first_of(*awaitables: Awaitable[object], within: float | None = None) -> None:
+    """Wait until one of these is done, or for `within` seconds; the others are cancelled."""
+    futures = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
+    try:
+        await asyncio.wait(futures, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for future in futures:
+            future.cancel()
+        await asyncio.gather(*futures, return_exceptions=True)

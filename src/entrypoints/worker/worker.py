@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import multiprocessing.process
 import os
 import re
 import secrets
@@ -15,12 +16,10 @@ from typing import Any, Final, TypeVar
 
 from ...domain.limits import DEFAULT_LEASE
 from ...domain.ports import TaskQueue
-from ...domain.requests import LeaseRef
+from ...domain.requests import Settlement
 from ..durations import as_span
-from .handlers import Handlers
-from .link import outside_of
-from .outside import Outside
-from .parts import Parts
+from .handlers import ExecutorName, Handler, Handlers
+from .outside import Outside, outside_of
 from .plan import DEFAULT_CONCURRENCY, DEFAULT_GRACE, Plan
 from .process import Process
 from .running import Ending, Run
@@ -55,9 +54,8 @@ class Worker:
         concurrency: how many tasks to run at once, 1 to 1000.
         lease_duration: for how long a task is this worker's, if it should vanish; a
             timedelta or seconds, 1 s to 12 h. Leases of running handlers are renewed at
-            every third of it, from a thread of their own, so it need not be as long as
-            the longest handler: only longer than the longest single call into C that
-            keeps Python's global lock.
+            every third of it, from a process of their own, so it need not be as long as
+            the longest handler.
         grace: how long handlers may go on after the worker was told to stop.
         outside: how to reach the queue, and time and luck, instead of what `url` says.
 
@@ -88,21 +86,35 @@ class Worker:
         self._switch: StopSwitch | None = None
         self._run: Run | None = None
 
-    # A handler's `timeout` and `executor` will be arguments of `task`.
-    def task(self, type_: str) -> Callable[[_Function], _Function]:
+    def task(
+        self,
+        type_: str,
+        *,
+        executor: ExecutorName | None = None,
+        timeout: timedelta | float | None = None,
+    ) -> Callable[[_Function], _Function]:
         """
         Register the decorated function as the handler of a type of task.
 
         An `async def` runs on the worker's event loop, a `def` in a thread. It takes the
         payload, and if it has a second parameter also the TaskContext.
 
+        Args:
+            type_: the type of task.
+            executor: "process" lets a `def` run in a process of its own, which is used
+                again: it may crash, and can be killed.
+            timeout: how long an attempt may take, as a timedelta or in seconds; then it
+                has failed with the error `HandlerTimeout`. An `async def` is cancelled, a
+                process killed. A thread cannot be stopped: it keeps its task until it ends.
+
         Raises:
-            TypeError: the function takes something else.
-            ValueError: `type_` is no name, or has a handler already.
+            TypeError: the function takes something else, or an `async def` has an executor.
+            ValueError: `type_` is no name, or has a handler already; another argument is
+                out of bounds.
         """
 
         def register(function: _Function) -> _Function:
-            self._handlers.add(type_, function)
+            self._handlers.add(Handler.of(type_, function, executor=executor, timeout=timeout))
             return function
 
         return register
@@ -122,6 +134,7 @@ class Worker:
         Raises:
             SystemExit: with code 1, if the queue could not be told what became of all
                 tasks. Their leases run out by themselves.
+            LoadError: a handler cannot be loaded in a process of its own.
         """
         # structlog is slow to import, and programs that only register handlers need none.
         from ..logs import heard  # noqa: PLC0415
@@ -135,7 +148,7 @@ class Worker:
                 blocking=blocking,
                 switch=switch,
                 grace=self._plan.grace.total_seconds(),
-                held=self._held,
+                last_words=self._last_words,
             )
             code = process.run(lambda: self._main(switch, blocking, patient=False))
         if code:
@@ -181,6 +194,11 @@ class Worker:
             raise RuntimeError('the worker has no handlers; register some with @worker.task("...")')
         if self._switch is not None:
             raise RuntimeError("the worker runs already")
+        if getattr(multiprocessing.process.current_process(), "_inheriting", False):
+            raise RuntimeError(
+                "a process for handlers is importing this program, which runs the worker again;"
+                ' call run() under `if __name__ == "__main__":` only'
+            )
         self._switch = StopSwitch()
         try:
             yield self._switch
@@ -190,7 +208,7 @@ class Worker:
     async def _main(self, switch: StopSwitch, blocking: TaskQueue, *, patient: bool) -> Ending:
         switch.attach()
         async with self._outside.open_async() as queue:
-            parts = Parts(
+            self._run = Run(
                 plan=self._plan,
                 worker_id=new_worker_id(),
                 handlers=self._handlers,
@@ -199,12 +217,11 @@ class Worker:
                 blocking=blocking,
                 switch=switch,
             )
-            self._run = Run(parts)
             return await self._run.main(patient=patient)
 
-    def _held(self) -> Sequence[LeaseRef]:
+    def _last_words(self) -> Sequence[Settlement]:
         run = self._run
-        return run.held if run is not None else ()
+        return run.last_words if run is not None else ()
 
     @property
     def _beat_deadline(self) -> timedelta:

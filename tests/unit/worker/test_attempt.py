@@ -4,7 +4,7 @@ import pytest
 from leaseq.domain.ids import JsonText
 from leaseq.domain.requests import Fail
 from leaseq.domain.views import leased_view
-from leaseq.entrypoints.worker.attempt import attempt_blocking
+from leaseq.entrypoints.worker.executors import attempt_blocking
 from leaseq.entrypoints.worker.handlers import Handler
 from leaseq.entrypoints.worker.held import Held
 from leaseq.testing import NOON, a_lease, a_task

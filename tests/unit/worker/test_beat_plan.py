@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaseq.domain.limits import MAX_LEASE, MIN_LEASE
-from leaseq.entrypoints.worker.beat_plan import BeatPlan, plan_beats
+from leaseq.entrypoints.worker.ledger import BeatPlan, plan_beats
 
 
 @given(st.timedeltas(MIN_LEASE, MAX_LEASE))

@@ -1,10 +1,11 @@
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from leaseq.entrypoints.worker.handlers import Handler, Handlers
+from leaseq.entrypoints.worker.handlers import Executor, Handler, Handlers
 
 
 class Sender:
@@ -48,7 +49,7 @@ def test_a_handler_is_what_its_signature_says(
 ) -> None:
     handler = Handler.of("send", function)
 
-    assert handler.is_async is is_async
+    assert (handler.executor is Executor.LOOP) is is_async
     assert handler.takes_context is takes_context
 
 
@@ -103,16 +104,45 @@ def test_a_forgotten_type_is_explained() -> None:
 
 def test_a_type_has_one_handler() -> None:
     handlers = Handlers()
-    handlers.add("send", plain_async)
+    handlers.add(Handler.of("send", plain_async))
 
     with pytest.raises(ValueError, match="send has a handler already"):
-        handlers.add("send", with_context)
+        handlers.add(Handler.of("send", with_context))
 
 
 def test_a_worker_has_at_most_as_many_types_as_it_may_ask_for() -> None:
     handlers = Handlers()
     for number in range(100):
-        handlers.add(f"type-{number}", plain_async)
+        handlers.add(Handler.of(f"type-{number}", plain_async))
 
     with pytest.raises(ValueError, match="at most 100 task types"):
-        handlers.add("one-more", plain_async)
+        handlers.add(Handler.of("one-more", plain_async))
+
+
+def plain(_: dict[str, Any]) -> None: ...
+
+
+def test_a_def_runs_in_a_thread_unless_it_asks_for_a_process() -> None:
+    assert Handler.of("send", plain).executor is Executor.THREAD
+    assert Handler.of("send", plain, executor="process").executor is Executor.PROCESS
+
+
+def test_an_async_def_with_an_executor_is_refused() -> None:
+    with pytest.raises(TypeError, match="it has no executor"):
+        Handler.of("send", plain_async, executor="thread")
+
+
+def test_an_unknown_executor_is_refused() -> None:
+    with pytest.raises(ValueError, match='must be "thread" or "process", not \'loop\''):
+        Handler.of("send", plain, executor="loop")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("timeout", [timedelta(minutes=1), 60, 60.0], ids=repr)
+def test_a_timeout_is_a_timedelta_or_seconds(timeout: timedelta | float) -> None:
+    assert Handler.of("send", plain, timeout=timeout).timeout == 60.0
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), timedelta(0)], ids=repr)
+def test_a_timeout_that_is_not_positive_and_finite_is_refused(timeout: timedelta | float) -> None:
+    with pytest.raises(ValueError, match="timeout must be"):
+        Handler.of("send", plain, timeout=timeout)

@@ -7,8 +7,7 @@ import pytest
 from leaseq.domain.errors import OverloadedError, StorageUnavailableError, TaskQueueError
 from leaseq.domain.requests import HeartbeatRequest, LeaseRequest, NewTask, Settlement
 from leaseq.domain.views import Beat, Enqueued, LeasedTask, TaskView
-from leaseq.entrypoints.worker.leasing import WAIT, Arrival, Leasing
-from leaseq.entrypoints.worker.slots import Slots
+from leaseq.entrypoints.worker.leasing import WAIT, Arrival, Leasing, Slots
 from leaseq.testing import FixedJitter
 from worker_rig import ManualStopwatch, soon
 

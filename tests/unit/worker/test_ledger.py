@@ -15,9 +15,8 @@ from leaseq.domain.errors import (
 )
 from leaseq.domain.requests import LeaseRef
 from leaseq.domain.views import Beat
-from leaseq.entrypoints.worker.beat_plan import plan_beats
 from leaseq.entrypoints.worker.context import StopReason
-from leaseq.entrypoints.worker.ledger import Ledger
+from leaseq.entrypoints.worker.ledger import Hold, Ledger, Sign, plan_beats
 from leaseq.entrypoints.worker.moment import Moment
 from leaseq.testing import a_task_id
 
@@ -49,7 +48,7 @@ def ledger() -> Ledger:
 
 
 def hold(ledger: Ledger, ref: LeaseRef = ONE, *, since: float = 0.0) -> None:
-    ledger.hold(ref, anchor=at(since), remaining=LEASE)
+    ledger.hold(Hold(ref=ref, anchor=at(since), remaining=LEASE))
 
 
 def land(
@@ -81,7 +80,7 @@ def test_the_first_beat_is_due_after_one_period(ledger: Ledger) -> None:
 
 
 def test_a_lease_that_arrived_with_less_left_is_renewed_sooner(ledger: Ledger) -> None:
-    ledger.hold(ONE, anchor=at(0), remaining=15)
+    ledger.hold(Hold(ref=ONE, anchor=at(0), remaining=15))
 
     assert ledger.due(at(5)) == (ONE,)
 
@@ -186,7 +185,7 @@ def test_a_lease_without_a_landed_beat_is_lost_when_its_time_is_over(ledger: Led
 
 
 def test_time_spent_in_suspend_counts(ledger: Ledger) -> None:
-    ledger.hold(ONE, anchor=Moment(0, 0), remaining=LEASE)
+    ledger.hold(Hold(ref=ONE, anchor=Moment(0, 0), remaining=LEASE))
 
     assert [v.ref for v in ledger.lapsed(Moment(1, LEASE))] == [ONE]
 
@@ -266,7 +265,7 @@ def test_a_lease_lives_as_long_as_no_two_beats_in_a_row_go_astray(
 ) -> None:
     plan = plan_beats(timedelta(seconds=lease))
     ledger = Ledger(plan)
-    ledger.hold(ONE, anchor=at(0), remaining=plan.lease)
+    ledger.hold(Hold(ref=ONE, anchor=at(0), remaining=plan.lease))
     now, astray = 0.0, False
 
     for fate, delay in beats:
@@ -285,3 +284,20 @@ def test_a_lease_lives_as_long_as_no_two_beats_in_a_row_go_astray(
         if fate == "fails":
             now += delay * plan.deadline
             ledger.failed([ONE], now=at(now), jitter=0.999)
+
+
+def test_a_mute_worker_keeps_a_lease_until_the_timeout_of_its_handler(ledger: Ledger) -> None:
+    ledger.hold(Hold(ref=ONE, anchor=at(0), remaining=LEASE, must_end=at(15)))
+    ledger.hold(Hold(ref=TWO, anchor=at(0), remaining=LEASE))
+
+    assert ledger.due(at(10), Sign.MUTE) == (ONE, TWO)
+    assert ledger.due(at(20), Sign.MUTE) == (TWO,)
+    assert ledger.due(at(30), Sign.ALIVE) == (ONE, TWO)
+
+
+def test_nothing_is_renewed_for_a_worker_that_is_away(ledger: Ledger) -> None:
+    ledger.hold(Hold(ref=ONE, anchor=at(0), remaining=LEASE))
+
+    assert ledger.due(at(20), Sign.AWAY) is None
+    assert [verdict.ref for verdict in ledger.lapsed(at(LEASE), Sign.AWAY)] == [ONE]
+    assert not ledger.silent

@@ -7,7 +7,7 @@ from leaseq.domain.errors import InvalidArgumentError
 from leaseq.domain.limits import MAX_ERROR_BYTES
 from leaseq.domain.requests import Complete, Fail, LeaseRef, Release
 from leaseq.entrypoints.worker import PermanentFailure, Retry, StopReason
-from leaseq.entrypoints.worker.outcome import of_error, of_refusal, of_value
+from leaseq.entrypoints.worker.outcome import of_death, of_error, of_refusal, of_value
 from leaseq.testing import a_task_id
 
 REF = LeaseRef(task_id=a_task_id(1), lease_token="token-1")
@@ -161,3 +161,17 @@ def test_a_refused_result_becomes_a_failure_for_good() -> None:
 def test_a_refused_failure_has_no_substitute() -> None:
     assert of_refusal(Fail(ref=REF), InvalidArgumentError([])) is None
     assert of_refusal(Release(ref=REF), InvalidArgumentError([])) is None
+
+
+@pytest.mark.parametrize("stop", [None, StopReason.TIMEOUT, StopReason.LEASE_LOST])
+def test_a_process_that_ends_under_its_handler_fails_the_attempt(stop: StopReason | None) -> None:
+    settlement = of_death(REF, "was killed by SIGSEGV", stop)
+
+    assert isinstance(settlement, Fail)
+    assert settlement.retry
+    assert settlement.error.message == "the process of the handler was killed by SIGSEGV"
+
+
+@pytest.mark.parametrize("stop", [StopReason.SHUTDOWN, StopReason.CANCEL_REQUESTED])
+def test_a_process_that_was_to_end_fails_no_attempt(stop: StopReason) -> None:
+    assert of_death(REF, "was killed by SIGKILL", stop) == Release(ref=REF)

@@ -3,7 +3,7 @@ import signal
 import threading
 from queue import SimpleQueue
 
-from leaseq.entrypoints.worker.signals import caught
+from leaseq.entrypoints.worker.stopping import caught
 from worker_rig import SOON
 
 

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from leaseq.entrypoints.worker.threads import HandlerThreads
+from leaseq.entrypoints.worker.executors import HandlerThreads
 from worker_rig import SOON
 
 
