@@ -200,7 +200,8 @@ class TaskRepository(Protocol):
         """
         Delete up to `limit` terminal tasks that a rule covers, and return how many.
 
-        In one short transaction; fewer than `limit` means that none is left.
+        The oldest of a status go first. In one short transaction; fewer than `limit` means that
+        none is left.
         """
         ...
 
