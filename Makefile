@@ -59,13 +59,13 @@ mutants-sqlite: $(STAMP)
 	$(MUTANTS) migrations/sqlite tests/integration/test_schema_sqlite.py $(ARGS)
 	$(MUTANTS) --sql src/adapters/sqlite $(addprefix tests/integration/test_, \
 		sqlite_storage.py::TestSqliteTasks sqlite_storage.py::TestSqliteQueues \
-		sqlite_unreadable.py migrations_sqlite.py) $(ARGS)
+		sqlite_unreadable.py sqlite_cost.py migrations_sqlite.py) $(ARGS)
 
 mutants-postgres: $(STAMP)
 	$(MUTANTS) --postgres migrations/postgres tests/integration/test_schema_postgres.py $(ARGS)
 	$(MUTANTS) --postgres --sql src/adapters/postgres $(addprefix tests/integration/test_, \
 		postgres_storage.py::TestPostgresTasks postgres_storage.py::TestPostgresQueues \
-		postgres_rows.py postgres_races.py migrations_postgres.py) $(ARGS)
+		postgres_rows.py postgres_races.py postgres_plans.py migrations_postgres.py) $(ARGS)
 
 bench: $(STAMP) ## Measure speed, and check the ratios that have to hold; ARGS=--quick for a minute
 	PYTHONPATH=tests $(BIN)/python bench/run.py $(ARGS)

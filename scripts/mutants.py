@@ -8,7 +8,7 @@ Each mutant is the package with one thing changed: of its Python (`mutants_pytho
 `--sql`, of its SQL (`mutants_sql.py`). The tests then run with it; a mutant that they pass has
 survived. The last line counts; the exit status is 1 where one survived that is not explained
 in scripts/mutants-explained.txt (a line each: its name, `  #`, why it changes nothing), or
-where a test fails without any mutant.
+where a test fails without any mutant. What else is given, such as `-k`, is for pytest.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
-from mutants_python import Flips
+from mutants_edits import Edit
+from mutants_python import edits_of_code
 from mutants_sql import edits, edits_of_statements
 from mutants_trials import Mutant, Outcome, run
 
@@ -34,54 +36,47 @@ EXPLAINED = ROOT / "scripts" / "mutants-explained.txt"
 TIMEOUT = 900
 
 
+@dataclass(frozen=True)
+class _Place:
+    """What a change stands in, and where it shows; see `Mutant`."""
+
+    name: str = ""
+    lines: frozenset[int] | None = None
+    at_import: bool = False
+
+
 def mutants(package: Path, *, sql: bool) -> Iterator[Mutant]:
     """Yield every mutant of every file below `package`, in order."""
     for path in sorted(package.rglob("*.sql" if next(package.glob("*.sql"), None) else "*.py")):
         source = path.read_text()
         data = source.encode()
         seen: Counter[str] = Counter()
-        for place, shows, begin, end, text, what in _changes(path, source, sql=sql):
-            name = f"{path.relative_to(ROOT)}:{place}: {what}"
+        for place, edit in _edits(path, source, sql=sql):
+            name = f"{path.relative_to(ROOT)}:{place.name}: {edit.what}"
             seen[name] += 1
             if seen[name] > 1:
                 name += f" #{seen[name]}"
             # As many lines as before, lest all functions that follow be others.
-            lines = "\n" * (data[begin:end].count(b"\n") - text.count("\n"))
-            mutated = (data[:begin] + (text + lines).encode() + data[end:]).decode()
-            yield Mutant(path=path, name=name, text=mutated, lines=shows)
+            lines = "\n" * (data[edit.begin : edit.end].count(b"\n") - edit.text.count("\n"))
+            new = (edit.text + lines).encode()
+            text = (data[: edit.begin] + new + data[edit.end :]).decode()
+            at_import = place.at_import and not sql
+            yield Mutant(path=path, name=name, text=text, lines=place.lines, at_import=at_import)
 
 
-def _changes(
-    path: Path, source: str, *, sql: bool
-) -> Iterator[tuple[str, frozenset[int] | None, int, int, str, str]]:
+def _edits(path: Path, source: str, *, sql: bool) -> Iterator[tuple[_Place, Edit]]:
+    """Yield each change of a file, with offsets in bytes."""
     if path.suffix == ".sql":
         for edit in edits(source):
-            yield "", None, *_bytes(source, edit.begin, edit.end), edit.text, edit.what
+            begin, end = (len(source[:offset].encode()) for offset in (edit.begin, edit.end))
+            yield _Place(), Edit(begin, end, edit.text, edit.what)
         return
     tree = ast.parse(source)
-    if sql:
-        for node, edit in edits_of_statements(source):
-            yield *_place(tree, node), edit.begin, edit.end, edit.text, edit.what
-        return
-    starts = [0]
-    for line in source.encode().splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-    flips = Flips()
-    flips.visit(tree)
-    for node, replacement, what in flips.found:
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        begin = starts[node.lineno - 1] + node.col_offset
-        end = starts[node.end_lineno - 1] + node.end_col_offset
-        yield *_place(tree, node), begin, end, replacement, what
+    for node, edit in edits_of_statements(source) if sql else edits_of_code(source):
+        yield _place(tree, node), edit
 
 
-def _bytes(source: str, begin: int, end: int) -> tuple[int, int]:
-    return len(source[:begin].encode()), len(source[:end].encode())
-
-
-def _place(tree: ast.Module, node: ast.expr) -> tuple[str, frozenset[int] | None]:
-    """Return what a node stands in, and the lines where a change of it shows, if it is known."""
+def _place(tree: ast.Module, node: ast.expr) -> _Place:
     names: list[str] = []
     functions: list[str] = []
     constant = None
@@ -102,12 +97,13 @@ def _place(tree: ast.Module, node: ast.expr) -> tuple[str, frozenset[int] | None
         elif isinstance(inner, ast.Assign | ast.AnnAssign):
             [constant, *_] = _targets(inner)
     if functions and functions != ["__init__"]:
-        lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-        return ".".join(names), frozenset(lines)
-    place = ".".join([*names, constant] if constant else names)
+        lines = frozenset(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        # What a function made at import goes on as it was made.
+        return _Place(".".join(names), lines, at_import=len(functions) > 1)
+    name = ".".join([*names, constant] if constant else names)
     # Others may import what is not private.
-    private = constant is not None and constant.startswith("_")
-    return place, (_uses(tree, constant) or None) if constant and private else None
+    uses = _uses(tree, constant) if constant and constant.startswith("_") else None
+    return _Place(name, uses or None, at_import=not functions)
 
 
 def _uses(tree: ast.Module, constant: str) -> frozenset[int]:
@@ -174,11 +170,16 @@ def main() -> int:
     parser.add_argument("package", type=Path)
     parser.add_argument("tests", nargs="+")
     parser.add_argument("--sql", action="store_true", help="mutate SQL, and no Python")
-    parser.add_argument("--only", default="", help="mutants with this in their names")
+    parser.add_argument("--only", action="append", help="mutants with this in their names")
     parser.add_argument("--postgres", action="store_true", help="keep a server for all the runs")
     parser.add_argument("--list", action="store_true", help="list the mutants, and run nothing")
-    wanted = parser.parse_args()
-    chosen = [m for m in mutants(ROOT / wanted.package, sql=wanted.sql) if wanted.only in m.name]
+    wanted, options = parser.parse_known_args()
+    tests = [*wanted.tests, *options]
+    chosen = [
+        mutant
+        for mutant in mutants(ROOT / wanted.package, sql=wanted.sql)
+        if any(text in mutant.name for text in wanted.only or [""])
+    ]
     explained = {
         line.split("  #")[0].strip() for line in EXPLAINED.read_text().splitlines() if "  #" in line
     }
@@ -186,7 +187,7 @@ def main() -> int:
         print(*(mutant.name for mutant in chosen), sep="\n")
         return 0
     with _one_postgres() if wanted.postgres else nullcontext():
-        return _judge(chosen, wanted.tests, explained, doubtful=not wanted.sql)
+        return _judge(chosen, tests, explained)
 
 
 @contextmanager
@@ -202,7 +203,7 @@ def _one_postgres() -> Iterator[None]:
         yield
 
 
-def _judge(chosen: list[Mutant], tests: list[str], explained: set[str], *, doubtful: bool) -> int:
+def _judge(chosen: list[Mutant], tests: list[str], explained: set[str]) -> int:
     # pytest takes the standard output for itself.
     output = os.fdopen(os.dup(1), "w", buffering=1)
     killed: list[str] = []
@@ -211,9 +212,7 @@ def _judge(chosen: list[Mutant], tests: list[str], explained: set[str], *, doubt
     def told(outcome: Outcome) -> None:
         mutant = outcome.mutant
         killer = outcome.killer
-        # In place, nothing has changed that was made at import, of a number that has.
-        again = doubtful and killer is None and mutant.path.suffix == ".py"
-        if again and not survives(mutant, outcome.relevant or tests):
+        if killer is None and mutant.at_import and not survives(mutant, outcome.relevant or tests):
             killer = "a run of its own"
         if killer is not None:
             killed.append(mutant.name)

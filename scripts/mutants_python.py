@@ -8,6 +8,9 @@ difference, a whole number is one more.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+
+from mutants_edits import Edit, span_in_bytes
 
 SIGNS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<",
@@ -32,7 +35,16 @@ ARITHMETIC: dict[type[ast.operator], str] = {
 }
 
 
-class Flips(ast.NodeVisitor):
+def edits_of_code(source: str) -> Iterator[tuple[ast.expr, Edit]]:
+    """Yield each flip of a module, with what it replaces; offsets in bytes."""
+    flips = _Flips()
+    flips.visit(ast.parse(source))
+    for node, text, what in flips.found:
+        begin, end = span_in_bytes(source, node)
+        yield node, Edit(begin, end, text, what)
+
+
+class _Flips(ast.NodeVisitor):
     """Collects (node, replacement source, description) of a module."""
 
     def __init__(self) -> None:

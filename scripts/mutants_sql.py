@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from mutants_edits import Edit, span_in_bytes
+
 _SQL = re.compile(r"\b(SELECT|UPDATE|DELETE|INSERT|WHERE|AND|OR|IS NULL|IS NOT NULL)\b")
 _QUOTE = re.compile(r"""[A-Za-z]*(\"{3}|'{3}|"|')""")
 _TOKEN = re.compile(
@@ -42,27 +44,10 @@ class Token:
     depth: int
 
 
-@dataclass(frozen=True)
-class Edit:
-    """`text` in the place of what stands from `begin` to `end`."""
-
-    begin: int
-    end: int
-    text: str
-    what: str
-
-
 def edits_of_statements(source: str) -> Iterator[tuple[ast.expr, Edit]]:
     """Yield each flip in each SQL literal of a module, with the literal; offsets in bytes."""
-    tree = ast.parse(source)
-    starts = [0]
-    for line in source.encode().splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-    for node in _literals(tree):
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        begin = starts[node.lineno - 1] + node.col_offset
-        end = starts[node.end_lineno - 1] + node.end_col_offset
+    for node in _literals(ast.parse(source)):
+        begin, end = span_in_bytes(source, node)
         literal = source.encode()[begin:end].decode()
         quote = _QUOTE.match(literal)
         if quote is None or not _SQL.search(literal):

@@ -44,6 +44,9 @@ class Mutant:
     lines: frozenset[int] | None = None
     """Those of the file where it shows, if it shows nowhere else."""
 
+    at_import: bool = False
+    """Whether something may have been made of it when its module was imported."""
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -189,7 +189,7 @@ class TaskRepository(Protocol):
     async def quarantine(
         self, ids: Sequence[TaskId], error: AttemptError, *, now: datetime
     ) -> None:
-        """Make rows that cannot be read dead, without reading them."""
+        """Make rows that cannot be read dead, without reading them; none that has ended."""
         ...
 
     async def stats(self, *, now: datetime) -> list[QueueDepths]:
@@ -200,8 +200,7 @@ class TaskRepository(Protocol):
         """
         Delete up to `limit` terminal tasks that a rule covers, and return how many.
 
-        The oldest of a status go first. In one short transaction; fewer than `limit` means that
-        none is left.
+        In one short transaction; fewer than `limit` means that none is left.
         """
         ...
 

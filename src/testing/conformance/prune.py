@@ -107,15 +107,6 @@ class PruneContract:
 
         assert numbers == [4, 4, 1, 0]
 
-    async def test_of_a_status_the_oldest_go_first(self, tasks: TaskRepository) -> None:
-        ended = [a_task(state=Dead(at=NOON - hours * HOUR)) for hours in (2, 4, 1, 3)]
-        await tasks.add(ended)
-
-        number = await tasks.prune(ALL_RULES, limit=2)
-
-        assert number == 2
-        assert await stored(tasks, ended) == [ended[0], ended[2]]
-
     async def test_without_rules_nothing_goes(self, tasks: TaskRepository) -> None:
         task = a_task(state=Succeeded(at=_LONG_AGO))
         await tasks.add([task])

@@ -10,7 +10,7 @@ import pytest
 from ...domain.ids import IdempotencyKey, JsonText, QueueName, TaskId
 from ...domain.ports import TaskRepository
 from ...domain.storing import Change, Found, Selection
-from ...domain.task import Dead, Queued, Status, Succeeded, Task
+from ...domain.task import Dead, Queued, State, Status, Succeeded, Task
 from ..builders import (
     EMAILS,
     IMAGES,
@@ -26,6 +26,7 @@ from .replace import changed
 from .round_trip import without_payload
 
 _KEY: Final = IdempotencyKey("k-1")
+_STATES: Final[tuple[State, ...]] = (Queued(), leased_until(NOON), Dead(at=NOON))
 _MIXED: Final = tuple(
     # In an order that is not that of any column; the key is held once in each queue.
     a_task(
@@ -39,7 +40,7 @@ _MIXED: Final = tuple(
         product(
             (EMAILS, IMAGES, QueueName("third")),
             (SEND, RESIZE),
-            (Queued(), leased_until(NOON), Dead(at=NOON)),
+            _STATES,
         )
     )
 )
@@ -50,7 +51,7 @@ _SELECTIONS: Final = tuple(
         (None, RESIZE),
         ((), (Status.LEASED,), (Status.DEAD,), (Status.LEASED, Status.QUEUED)),
         (None, _KEY),
-        (None, a_task_id(12)),
+        (None, a_task_id(8)),  # of a task that holds the key
     )
 )
 
