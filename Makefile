@@ -12,7 +12,8 @@ STALE := $(shell test -x $(BIN)/python && test "`cat $(STAMP) 2>/dev/null`" = "$
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help dev demo fmt lint type test test-unit test-field soak bench cov proto proto-fresh build wheel ci stale
+.PHONY: help dev demo fmt lint type test test-unit test-field soak mutants mutants-domain \
+	mutants-sqlite mutants-postgres bench cov proto proto-fresh build wheel ci stale
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +47,25 @@ test-field: $(STAMP) ## Run what concerns PostgreSQL on each version here, roles
 
 soak: $(STAMP) ## Run the long checks, for minutes: they are no part of `make test`
 	$(BIN)/python -m pytest tests/soak -p no:randomly $(ARGS)
+
+mutants: mutants-domain mutants-sqlite mutants-postgres ## See a test fail for each flipped comparison, in Python and SQL; long
+
+MUTANTS := $(BIN)/python scripts/mutants.py
+
+mutants-domain: $(STAMP)
+	$(MUTANTS) src/domain tests/unit $(ARGS)
+
+mutants-sqlite: $(STAMP)
+	$(MUTANTS) migrations/sqlite tests/integration/test_schema_sqlite.py $(ARGS)
+	$(MUTANTS) --sql src/adapters/sqlite $(addprefix tests/integration/test_, \
+		sqlite_storage.py::TestSqliteTasks sqlite_storage.py::TestSqliteQueues \
+		sqlite_unreadable.py sqlite_cost.py migrations_sqlite.py) $(ARGS)
+
+mutants-postgres: $(STAMP)
+	$(MUTANTS) --postgres migrations/postgres tests/integration/test_schema_postgres.py $(ARGS)
+	$(MUTANTS) --postgres --sql src/adapters/postgres $(addprefix tests/integration/test_, \
+		postgres_storage.py::TestPostgresTasks postgres_storage.py::TestPostgresQueues \
+		postgres_rows.py postgres_races.py postgres_plans.py migrations_postgres.py) $(ARGS)
 
 bench: $(STAMP) ## Measure speed, and check the ratios that have to hold; ARGS=--quick for a minute
 	PYTHONPATH=tests $(BIN)/python bench/run.py $(ARGS)

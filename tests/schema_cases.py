@@ -31,12 +31,27 @@ ACCEPTED = [
     pytest.param({**LEASED, "cancel_requested_at": NOON}, id="leased, cancel requested"),
     *(pytest.param({**ENDED, "status": s}, id=s) for s in ("failed", "dead", "cancelled")),
     pytest.param({**ENDED, "status": "succeeded", "result": "null"}, id="succeeded"),
-    pytest.param({**NEW, "settled_token": "T", "settled_as": "fail"}, id="settled before"),
+    *(
+        pytest.param({**NEW, "settled_token": "T", "settled_as": verb}, id=f"{verb} before")
+        for verb in ("complete", "fail", "release")
+    ),
     pytest.param({**NEW, "priority": 255}, id="highest priority"),
     pytest.param({**ENDED, "attempts": 10, "max_attempts": 10}, id="all attempts used"),
-    pytest.param({**NEW, "run_after": FIRST_INSTANT}, id="due since 1970"),
+    pytest.param({**NEW, "max_attempts": 1}, id="one attempt allowed"),
+    pytest.param({**NEW, "version": 0, "payload_bytes": 0}, id="version and size of zero"),
+    pytest.param({**NEW, "retry_base_us": 1, "retry_cap_us": 1}, id="shortest waits, cap at base"),
+    *(
+        pytest.param({**LEASED, column: FIRST_INSTANT}, id=f"{column} in 1970")
+        for column in ("run_after", "created_at", "updated_at", "lease_expires_at")
+    ),
+    pytest.param({**LEASED, "cancel_requested_at": FIRST_INSTANT}, id="cancelled in 1970"),
+    pytest.param({**ENDED, "finished_at": FIRST_INSTANT}, id="ended in 1970"),
     pytest.param({**NEW, "run_after": LAST_INSTANT}, id="due at the end of 9998"),
-    pytest.param({**NEW, "idempotency_key": "k" * 255}, id="a key of 255 bytes"),
+    *(
+        pytest.param({**NEW, column: "n" * size}, id=f"{column} of {size} bytes")
+        for column in ("queue", "type", "idempotency_key")
+        for size in (1, 255)
+    ),
     pytest.param({**NEW, "errors": '[{"attempt": 1}]'}, id="an error"),
 ]
 
@@ -70,6 +85,7 @@ REFUSED = [
     pytest.param({**NEW, "queue": ""}, id="empty queue"),
     pytest.param({**NEW, "type": ""}, id="empty type"),
     pytest.param({**NEW, "queue": "q" * 256}, id="queue too long for an index"),
+    pytest.param({**NEW, "type": "t" * 256}, id="type too long for an index"),
     pytest.param({**NEW, "type": None}, id="no type"),
     pytest.param({**NEW, "idempotency_key": ""}, id="empty key"),
     pytest.param({**NEW, "idempotency_key": "ß" * 128}, id="a key of 256 bytes"),
@@ -83,6 +99,9 @@ REFUSED = [
     pytest.param(
         {**LEASED, "cancel_requested_at": FIRST_INSTANT - MICROSECOND}, id="cancelled before 1970"
     ),
+    pytest.param(
+        {**LEASED, "cancel_requested_at": LAST_INSTANT + MICROSECOND}, id="cancelled in 9999"
+    ),
     pytest.param({**NEW, "payload": "[]"}, id="payload is an array"),
     pytest.param({**NEW, "payload": "null"}, id="payload is null"),
     pytest.param({**NEW, "payload": "{"}, id="payload is no JSON"),
@@ -90,4 +109,22 @@ REFUSED = [
     pytest.param({**NEW, "errors": "{}"}, id="errors are no array"),
     pytest.param({**NEW, "errors": None}, id="no errors"),
     pytest.param({**ENDED, "status": "succeeded", "result": "{"}, id="result is no JSON"),
+]
+
+QUEUES_ACCEPTED = [
+    pytest.param({"name": "q"}, id="by hand, a name of 1 byte"),
+    pytest.param({"name": "q" * 255}, id="a name of 255 bytes"),
+    pytest.param({"name": "q", "paused": True}, id="paused"),
+    pytest.param({"name": "q", "version": 0}, id="version of zero"),
+    pytest.param({"name": "q", "updated_at": FIRST_INSTANT}, id="updated in 1970"),
+]
+
+QUEUES_REFUSED = [
+    pytest.param({"name": ""}, id="empty name"),
+    pytest.param({"name": "q" * 256}, id="a name of 256 bytes"),
+    pytest.param({"name": "q", "version": -1}, id="version below zero"),
+    pytest.param({"name": "q", "settings": "[]"}, id="settings are no object"),
+    pytest.param({"name": "q", "state": "[]"}, id="a state that is no object"),
+    pytest.param({"name": "q", "updated_at": FIRST_INSTANT - MICROSECOND}, id="before 1970"),
+    pytest.param({"name": "q", "updated_at": LAST_INSTANT + MICROSECOND}, id="updated in 9999"),
 ]

@@ -114,7 +114,9 @@ def has_expired(task: Task, now: datetime) -> bool:
 
 
 def quarantined(task: Task, error: AttemptError, *, now: datetime) -> Task:
-    """Return `task` set aside as dead, with `error` as its history."""
+    """Return `task` set aside as dead, with `error` as its history; as it is, if it has ended."""
+    if not isinstance(task.state, Queued | Leased):
+        return task
     return attrs.evolve(
         task, state=Dead(at=now), errors=(error,), version=task.version + 1, updated_at=now
     )

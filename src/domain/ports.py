@@ -189,7 +189,7 @@ class TaskRepository(Protocol):
     async def quarantine(
         self, ids: Sequence[TaskId], error: AttemptError, *, now: datetime
     ) -> None:
-        """Make rows that cannot be read dead, without reading them."""
+        """Make rows that cannot be read dead, without reading them; none that has ended."""
         ...
 
     async def stats(self, *, now: datetime) -> list[QueueDepths]:

@@ -17,6 +17,7 @@ from leaseq.domain.storing import Added, Change, Found, PruneRule, Queue, Replac
 from leaseq.domain.task import Dead, Leased, Status, Succeeded, Task, TaskError, unreadable_row
 from leaseq.testing import (
     EMAILS,
+    IMAGES,
     MINUTE,
     NOON,
     RESIZE,
@@ -29,6 +30,8 @@ from leaseq.testing import (
     leased_until,
     some_grants,
 )
+from leaseq.testing.conformance.claim import ClaimContract
+from leaseq.testing.conformance.claim_choice import ClaimBytesContract, ClaimFilterContract
 from postgres_fixtures import PostgresFixtures
 
 if TYPE_CHECKING:
@@ -51,7 +54,9 @@ BROKEN = {
     "made at the end of time": "created_at = 'infinity'",
     "changed in the year 10000": "updated_at = '10000-02-01'",
     "no such retry policy": "retry_base_us = 1",
+    "a base beyond all caps": "retry_base_us = 9000000000000000",
     "a cap below the base": "retry_cap_us = 5",
+    "a cap beyond all": "retry_cap_us = 9000000000000000",
     "errors that are no array": "errors = '{}'",
     "errors that are something else": "errors = '[1]'",
     "an error without its time": 'errors = \'[{"attempt": 1, "message": "?"}]\'',
@@ -252,10 +257,12 @@ class TestUnreadableRows(PostgresFixtures):
         assert queue.oldest_due_since is None
 
 
-class TestRefusedRows(PostgresFixtures):
-    """An operator's trigger refuses what has the priority 66."""
+class RefusedRows(PostgresFixtures):
+    """An operator's trigger refuses what has a priority, of 66 or as is said."""
 
-    def refuse(self, tables: psycopg.Connection, event: LiteralString) -> None:
+    def refuse(
+        self, tables: psycopg.Connection, event: LiteralString, *, priority: int = 66
+    ) -> None:
         tables.execute(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
             " $$ BEGIN RAISE EXCEPTION 'payload %', (COALESCE(NEW, OLD)).payload; END $$"
@@ -263,10 +270,40 @@ class TestRefusedRows(PostgresFixtures):
         tables.execute(
             sql.SQL(
                 "CREATE TRIGGER refuse BEFORE {} ON tasks FOR EACH ROW"
-                " WHEN ({}.priority = 66) EXECUTE FUNCTION refuse()"
-            ).format(sql.SQL(event), sql.SQL("OLD" if event == "DELETE" else "NEW"))
+                " WHEN ({}.priority = {}) EXECUTE FUNCTION refuse()"
+            ).format(
+                sql.SQL(event),
+                sql.SQL("OLD" if event == "DELETE" else "NEW"),
+                sql.Literal(priority),
+            )
         )
 
+
+class TestClaimsPastRefusedRows(
+    RefusedRows, ClaimContract, ClaimFilterContract, ClaimBytesContract
+):
+    """What holds of a claim holds where no claim can do without leasing rows one by one."""
+
+    @pytest.fixture(autouse=True)
+    async def _refused(self, tasks: TaskRepository, tables: psycopg.Connection) -> None:
+        tables.execute("ALTER TABLE tasks DROP CONSTRAINT tasks_priority_is_in_range")
+        in_front = [
+            a_task(queue=queue, type=t) for queue in (EMAILS, IMAGES) for t in (SEND, RESIZE)
+        ]
+        await tasks.add([attrs.evolve(task, priority=256) for task in in_front])
+        self.refuse(tables, "UPDATE", priority=256)
+
+    async def test_a_thousand_are_leased_in_one_claim(self, tasks: TaskRepository) -> None:
+        """One by one, it is fifty."""
+        stored = [a_task() for _ in range(60)]
+        await tasks.add(stored)
+
+        found = await tasks.claim(a_demand(grants=some_grants(60)), now=NOON)
+
+        assert [task.id for task in found.tasks] == [task.id for task in stored[:50]]
+
+
+class TestRefusedRows(RefusedRows):
     async def test_a_refused_change_costs_nobody_else_anything(
         self, tasks: TaskRepository, tables: psycopg.Connection
     ) -> None:

@@ -9,7 +9,15 @@ import pytest
 from psycopg import sql
 
 from leaseq.adapters.postgres.migrator import migrate
-from schema_cases import ACCEPTED, LEASED, NEW, REFUSED, Row
+from schema_cases import (
+    ACCEPTED,
+    LEASED,
+    NEW,
+    QUEUES_ACCEPTED,
+    QUEUES_REFUSED,
+    REFUSED,
+    Row,
+)
 
 BEYOND_PYTHON = ["infinity", "-infinity", "10000-01-01 00:00:00+00", "36869-01-01 00:00:00+00"]
 
@@ -48,6 +56,17 @@ def test_a_sound_row_is_stored(tables: psycopg.Connection, row: Row) -> None:
 def test_a_row_that_contradicts_itself_is_refused(tables: psycopg.Connection, row: Row) -> None:
     with pytest.raises((psycopg.IntegrityError, psycopg.DataError)):
         _insert(tables, row)
+
+
+@pytest.mark.parametrize("row", QUEUES_ACCEPTED)
+def test_a_sound_queue_is_stored(tables: psycopg.Connection, row: Row) -> None:
+    _store(tables, "queues", row)
+
+
+@pytest.mark.parametrize("row", QUEUES_REFUSED)
+def test_a_queue_out_of_range_is_refused(tables: psycopg.Connection, row: Row) -> None:
+    with pytest.raises(psycopg.errors.CheckViolation):
+        _store(tables, "queues", row)
 
 
 @pytest.mark.parametrize("instant", BEYOND_PYTHON)
@@ -197,8 +216,12 @@ def test_the_tables_bring_their_vacuum_settings(tables: psycopg.Connection) -> N
 
 
 def _insert(connection: psycopg.Connection, row: Row) -> None:
-    values = {"id": uuid4(), **row}
-    statement = sql.SQL("INSERT INTO tasks ({}) VALUES ({})").format(
+    _store(connection, "tasks", {"id": uuid4(), **row})
+
+
+def _store(connection: psycopg.Connection, table: str, values: Row) -> None:
+    statement = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+        sql.Identifier(table),
         sql.SQL(", ").join(map(sql.Identifier, values)),
         sql.SQL(", ").join(map(sql.Placeholder, values)),
     )

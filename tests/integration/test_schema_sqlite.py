@@ -9,7 +9,16 @@ from uuid import uuid4
 import pytest
 
 from leaseq.adapters.sqlite.migrator import migrate
-from schema_cases import ACCEPTED, FIRST_INSTANT, LEASED, NEW, REFUSED, Row
+from schema_cases import (
+    ACCEPTED,
+    FIRST_INSTANT,
+    LEASED,
+    NEW,
+    QUEUES_ACCEPTED,
+    QUEUES_REFUSED,
+    REFUSED,
+    Row,
+)
 
 
 @pytest.fixture
@@ -28,6 +37,17 @@ def test_a_sound_row_is_stored(tables: sqlite3.Connection, row: Row) -> None:
 def test_a_row_that_contradicts_itself_is_refused(tables: sqlite3.Connection, row: Row) -> None:
     with pytest.raises(sqlite3.IntegrityError):
         _insert(tables, row)
+
+
+@pytest.mark.parametrize("row", QUEUES_ACCEPTED)
+def test_a_sound_queue_is_stored(tables: sqlite3.Connection, row: Row) -> None:
+    _store(tables, "queues", row)
+
+
+@pytest.mark.parametrize("row", QUEUES_REFUSED)
+def test_a_queue_out_of_range_is_refused(tables: sqlite3.Connection, row: Row) -> None:
+    with pytest.raises(sqlite3.IntegrityError):
+        _store(tables, "queues", row)
 
 
 @pytest.mark.parametrize("value", [2**62, -1, 1.5, "noon"])
@@ -122,11 +142,14 @@ def test_a_question_is_answered_by_its_index_alone(
 
 
 def _insert(connection: sqlite3.Connection, row: Row) -> None:
-    values = {"id": str(uuid4()), **row}
+    _store(connection, "tasks", {"id": str(uuid4()), **row})
+
+
+def _store(connection: sqlite3.Connection, table: str, values: Row) -> None:
     columns = ", ".join(values)
     places = ", ".join("?" * len(values))
     connection.execute(
-        f"INSERT INTO tasks ({columns}) VALUES ({places})",  # noqa: S608  names from this file
+        f"INSERT INTO {table} ({columns}) VALUES ({places})",  # noqa: S608  names from this file
         [_microseconds(v) if isinstance(v, datetime) else v for v in values.values()],
     )
 

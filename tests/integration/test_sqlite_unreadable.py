@@ -17,7 +17,6 @@ from leaseq.domain.storing import Added, Change, Found, PruneRule, Replaced, Sel
 from leaseq.domain.task import Dead, Queued, Status
 from leaseq.testing import (
     EMAILS,
-    HOUR,
     NOON,
     SECOND,
     a_demand,
@@ -142,15 +141,6 @@ async def test_a_lease_that_cannot_be_read_is_told_among_the_expired(
     found = await storage.tasks.expired(now=NOON, limit=10)
 
     assert found == Found(tasks=(without_payload(other),), unreadable=(broken.id,))
-
-
-async def test_a_task_that_has_ended_is_not_set_aside(storage: SqliteStorage) -> None:
-    ended = a_task(state=Dead(at=NOON))
-    await storage.tasks.add([ended])
-
-    await storage.tasks.quarantine([ended.id], an_error(), now=NOON + HOUR)
-
-    assert await stored(storage.tasks, [ended]) == [ended]
 
 
 async def test_a_key_whose_holder_cannot_be_read_costs_nobody_else_anything(

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -50,3 +51,17 @@ def test_a_value_of_another_type_is_refused_by_its_name(
         make(value)
 
     assert [violation.field for violation in refused.value.violations] == [field]
+
+
+def test_who_says_nothing_asks_for_one_task_now_and_for_a_page_of_a_hundred() -> None:
+    lease, page, task = LeaseRequest(worker_id="w"), PageRequest(), NewTask(type="t")
+
+    assert (lease.max_tasks, lease.wait) == (1, timedelta(0))
+    assert page.size == 100
+    assert (task.priority, task.max_attempts, task.delay) == (0, None, None)
+
+
+def test_what_may_be_left_out_is_taken_where_it_is_said() -> None:
+    task = NewTask(type="t", max_attempts=3, delay=timedelta(seconds=5))
+
+    assert (task.max_attempts, task.delay) == (3, timedelta(seconds=5))

@@ -56,11 +56,15 @@ _PRUNE: Final[LiteralString] = """
 """
 
 # Nothing of the row is read, and what may have made it unreadable is mended as far as it can be,
-# so that operators can see the task, and requeue it.
+# so that operators can see the task, and requeue it. Not of a task that has ended: that stays as it
+# ended.
 _QUARANTINE: Final[LiteralString] = """
     WITH held AS MATERIALIZED (
         SELECT stored.id FROM unnest(%(ids)b) AS given (id) CROSS JOIN LATERAL (
-            SELECT id FROM {tasks} AS current WHERE current.id = given.id::uuid FOR UPDATE
+            SELECT id FROM {tasks} AS current
+            WHERE current.id = given.id::uuid
+                AND current.status NOT IN ('succeeded', 'failed', 'dead', 'cancelled')
+            FOR UPDATE
         ) AS stored
     )
     UPDATE {tasks} AS t SET

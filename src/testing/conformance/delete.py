@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
+import pytest
 
 from ...domain.ids import JsonText
 from ...domain.ports import TaskRepository
 from ...domain.storing import Change, Replaced
-from ...domain.task import Dead, Queued, Succeeded
+from ...domain.task import Cancelled, Dead, Failed, Queued, State, Succeeded
 from ..builders import (
     HOUR,
     NOON,
@@ -90,6 +93,17 @@ class QuarantineContract:
         assert dead.updated_at == NOON
         assert dead.idempotency_key == "k-1"
         assert dead.lease_number == task.lease_number
+
+    @pytest.mark.parametrize("end", [Succeeded, Failed, Dead, Cancelled])
+    async def test_a_task_that_has_ended_meanwhile_stays_as_it_ended(
+        self, tasks: TaskRepository, end: Callable[..., State]
+    ) -> None:
+        ended = a_task(state=end(at=NOON))
+        await tasks.add([ended])
+
+        await tasks.quarantine([ended.id], an_error(), now=NOON + HOUR)
+
+        assert await stored(tasks, [ended]) == [ended]
 
     async def test_others_and_unknown_ids_are_left_alone(self, tasks: TaskRepository) -> None:
         task, other = a_task(), a_task()

@@ -68,6 +68,21 @@ class NextDueContract:
 
         assert told == [NOON + 2 * SECOND, NOON + 2 * SECOND, NOON + 3 * SECOND, None]
 
+    @pytest.mark.parametrize("first", [0, 1, 2, 3])
+    async def test_it_is_the_earliest_of_all_priorities(
+        self, tasks: TaskRepository, first: int
+    ) -> None:
+        await tasks.add(
+            [
+                a_task(priority=80 * place, run_after=NOON + (1 + (place - first) % 4) * SECOND)
+                for place in range(4)
+            ]
+        )
+
+        told = await tasks.next_due([EMAILS], [], now=NOON)
+
+        assert told == NOON + SECOND
+
     async def test_a_task_of_another_type_never_makes_it_later(self, tasks: TaskRepository) -> None:
         await tasks.add(
             [

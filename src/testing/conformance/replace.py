@@ -52,6 +52,20 @@ class ReplaceContract:
         assert outcome == [Replaced.STALE]
         assert await stored(tasks, [first]) == [second]
 
+    async def test_a_lease_renewed_meanwhile_is_not_renewed_again_and_no_other_is(
+        self, tasks: TaskRepository
+    ) -> None:
+        first, other = (a_task(state=leased_until(NOON + MINUTE)) for _ in range(2))
+        renewed = changed(first, leased_until(NOON + HOUR))
+        late = changed(first, leased_until(NOON + 2 * HOUR))
+        await tasks.add([first, other])
+        done = await tasks.replace([Change(old=first, new=renewed)])
+
+        outcome = await tasks.replace([Change(old=first, new=late)])
+
+        assert (done, outcome) == ([Replaced.DONE], [Replaced.STALE])
+        assert await stored(tasks, [first, other]) == [renewed, other]
+
     async def test_a_change_of_a_version_yet_to_come_is_stale(self, tasks: TaskRepository) -> None:
         task = a_task(version=4)
         ahead = attrs.evolve(task, version=5)

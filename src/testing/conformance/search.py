@@ -2,23 +2,58 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Final
+
 import pytest
 
 from ...domain.ids import IdempotencyKey, JsonText, QueueName, TaskId
 from ...domain.ports import TaskRepository
 from ...domain.storing import Change, Found, Selection
-from ...domain.task import Dead, Status, Succeeded, Task
+from ...domain.task import Dead, Queued, State, Status, Succeeded, Task
 from ..builders import (
     EMAILS,
     IMAGES,
     NOON,
     RESIZE,
+    SEND,
     a_task,
     a_task_id,
+    leased_until,
 )
 from .add import HOLDERS
 from .replace import changed
 from .round_trip import without_payload
+
+_KEY: Final = IdempotencyKey("k-1")
+_STATES: Final[tuple[State, ...]] = (Queued(), leased_until(NOON), Dead(at=NOON))
+_MIXED: Final = tuple(
+    # In an order that is not that of any column; the key is held once in each queue.
+    a_task(
+        id=a_task_id(1 + place * 7 % 18),
+        queue=queue,
+        type=type_,
+        state=state,
+        key=_KEY if place in {1, 8, 16} else f"other-{place}" if place % 2 else None,
+    )
+    for place, (queue, type_, state) in enumerate(
+        product(
+            (EMAILS, IMAGES, QueueName("third")),
+            (SEND, RESIZE),
+            _STATES,
+        )
+    )
+)
+_SELECTIONS: Final = tuple(
+    Selection(queue=queue, type=type_, statuses=statuses, idempotency_key=key, before=before)
+    for queue, type_, statuses, key, before in product(
+        (None, IMAGES),
+        (None, RESIZE),
+        ((), (Status.LEASED,), (Status.DEAD,), (Status.LEASED, Status.QUEUED)),
+        (None, _KEY),
+        (None, a_task_id(8)),  # of a task that holds the key
+    )
+)
 
 
 class SearchContract:
@@ -89,6 +124,18 @@ class SearchContract:
 
         assert found == Found(tasks=(each[status],))
 
+    @pytest.mark.parametrize("limit", [1, 2, 100])
+    async def test_the_parts_of_a_selection_narrow_together(
+        self, tasks: TaskRepository, limit: int
+    ) -> None:
+        await tasks.add(_MIXED)
+
+        for selection in _SELECTIONS:
+            found = await tasks.search(selection, limit=limit, with_payload=False)
+
+            fitting = sorted((t.id for t in _MIXED if _fits(t, selection)), reverse=True)
+            assert [task.id for task in found.tasks] == fitting[:limit], selection
+
     @pytest.mark.parametrize("size", [1, 2, 7, 20])
     async def test_a_walk_visits_each_task_once_while_tasks_change(
         self, tasks: TaskRepository, size: int
@@ -115,3 +162,13 @@ async def _page(tasks: TaskRepository, before: TaskId | None, size: int) -> tupl
         Selection(queue=EMAILS, before=before), limit=size, with_payload=False
     )
     return found.tasks
+
+
+def _fits(task: Task, selection: Selection) -> bool:
+    return (
+        selection.queue in {None, task.queue}
+        and selection.type in {None, task.type}
+        and (not selection.statuses or task.status in selection.statuses)
+        and selection.idempotency_key in {None, task.idempotency_key}
+        and (selection.before is None or task.id < selection.before)
+    )

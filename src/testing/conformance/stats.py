@@ -87,6 +87,21 @@ class StatsContract:
 
         assert [queue.oldest_due_since for queue in stats] == [NOON - HOUR, NOON - DAY]
 
+    @pytest.mark.parametrize("longest", [0, 1, 2, 3])
+    async def test_the_task_due_longest_is_told_whatever_its_priority(
+        self, tasks: TaskRepository, longest: int
+    ) -> None:
+        await tasks.add(
+            [
+                a_task(priority=80 * place, run_after=NOON - (4 - (place - longest) % 4) * HOUR)
+                for place in range(4)
+            ]
+        )
+
+        [queue] = await tasks.stats(now=NOON)
+
+        assert queue.oldest_due_since == NOON - 4 * HOUR
+
     @pytest.mark.parametrize(
         ("run_after", "since"),
         [
