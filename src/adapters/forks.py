@@ -3,7 +3,8 @@ Forks of a process that uses leaseq, as prefork servers and `multiprocessing` ma
 
 Threads, connections and locks that others held do not survive a fork. What has any forgets
 them in the child, and makes them anew when it is next used there; the parent goes on. What
-was inherited is kept for ever: to close it in the child could end what the parent uses.
+was inherited is kept for ever: to close it in the child could end what the parent uses. What
+no child may inherit at all is laid down before, and taken up anew by both.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Final, Protocol
 from weakref import WeakSet
 
 _CALLS_END_WITHIN: Final = 1.0
-"""Seconds for which a fork waits for calls of gRPC that are under way."""
+"""Seconds for which a fork waits for calls that are under way."""
 
 
 class Forgetful(Protocol):
@@ -28,11 +29,20 @@ class Forgetful(Protocol):
         ...
 
 
+class Portable(Protocol):
+    """What no child may inherit."""
+
+    def lay_down(self) -> None:
+        """Give it up until the next call. Called in any thread, with no call under way."""
+        ...
+
+
 class _Forks:
     """Who has to forget what in a child, and the calls that no fork may cut in two."""
 
     def __init__(self) -> None:
         self._forgetful: WeakSet[Forgetful] = WeakSet()
+        self._portable: WeakSet[Portable] = WeakSet()
         self._changed = threading.Condition()
         self._calls = 0
         self._forks = 0
@@ -50,6 +60,10 @@ class _Forks:
     def remember(self, thing: Forgetful) -> None:
         """Let `thing` forget in children, as long as it lives."""
         self._forgetful.add(thing)
+
+    def lay_down_before(self, thing: Portable) -> None:
+        """Let `thing` be laid down before each fork, as long as it lives."""
+        self._portable.add(thing)
 
     def keep(self, inherited: object) -> None:
         """Let nothing ever close `inherited`, not even the interpreter as it ends."""
@@ -72,7 +86,9 @@ class _Forks:
     def before(self) -> None:
         with self._changed:
             self._forks += 1
-            self._changed.wait_for(lambda: not self._calls, timeout=_CALLS_END_WITHIN)
+            if self._changed.wait_for(lambda: not self._calls, timeout=_CALLS_END_WITHIN):
+                for thing in list(self._portable):
+                    thing.lay_down()
 
     def after_in_parent(self) -> None:
         with self._changed:

@@ -88,7 +88,7 @@ class Adding:
         for _ in range(_TRIES):
             if not waiting:
                 return [outcomes[index] for index in range(len(tasks))]
-            outcomes |= await self._store({index: tasks[index] for index in waiting})
+            outcomes |= await self._store(_first_of_each_id(tasks, waiting))
             waiting = [index for index in waiting if index not in outcomes]
             if waiting:
                 outcomes |= await self._look({index: tasks[index] for index in waiting})
@@ -103,12 +103,7 @@ class Adding:
                 raise
             return await self._store_one_by_one(tasks, error)
         stored = {task_id for (task_id,) in rows}
-        outcomes: dict[int, _Outcome] = {}
-        for index, task in tasks.items():
-            if task.id in stored:
-                stored.remove(task.id)  # of several with this id the first was stored
-                outcomes[index] = Added.STORED
-        return outcomes
+        return {index: Added.STORED for index, task in tasks.items() if task.id in stored}
 
     async def _store_one_by_one(
         self, tasks: dict[int, Task], refusal: psycopg.Error | UnicodeEncodeError
@@ -146,6 +141,14 @@ def _storing_order(task: Task, index: int) -> tuple[str, str, str, int]:
     if task.idempotency_key is None:
         return (task.queue, "", task.id, index)
     return (task.queue, task.idempotency_key, "", index)
+
+
+def _first_of_each_id(tasks: Sequence[Task], waiting: Sequence[int]) -> dict[int, Task]:
+    first: dict[TaskId, int] = {}
+    for index in sorted(waiting):
+        first.setdefault(tasks[index].id, index)
+    chosen = set(first.values())
+    return {index: tasks[index] for index in waiting if index in chosen}
 
 
 def _known(row: Row, task: Task) -> _Outcome:

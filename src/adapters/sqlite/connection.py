@@ -65,6 +65,7 @@ def open_file(path: Path, *, lock_wait: timedelta) -> sqlite3.Connection:
         uri=True,
         timeout=lock_wait.total_seconds(),
         isolation_level=None,  # transactions begin and end where we say so
+        check_same_thread=False,  # each has one thread, but another may close it before a fork
         cached_statements=256,
     )
 

@@ -7,11 +7,13 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
 from typing import Final, Literal, TypeVar
 
 from ...domain.errors import StorageUnavailableError
+from ..forks import FORKS
 from .faults import is_busy, storage_error
 
 T = TypeVar("T")
@@ -36,7 +38,8 @@ class ConnectionThread:
     begins, and work that has not come to its commit is rolled back; else it stands. Either
     way the thread goes on with the next.
 
-    A connection that failed is not used again. The next work is done with a new one.
+    A connection that failed is not used again. The next work is done with a new one. So it is
+    after a fork: SQLite's notion of who holds which lock must not be in two processes at once.
     """
 
     def __init__(
@@ -47,6 +50,12 @@ class ConnectionThread:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._closed = False
         self._connection: sqlite3.Connection | None = None  # the thread's own
+        FORKS.lay_down_before(self)
+
+    def lay_down(self) -> None:
+        """Close the connection until it is needed again; see `Portable.lay_down`."""
+        with suppress(sqlite3.Error):
+            self._drop_connection()
 
     async def write(self, work: Work[T]) -> T:
         """
@@ -74,7 +83,7 @@ class ConnectionThread:
         if self._closed:
             return
         self._closed = True
-        done = self._executor.submit(self._drop_connection)
+        done = self._executor.submit(self._end)
         self._executor.shutdown(wait=False)
         await asyncio.shield(asyncio.wrap_future(done))
         self._executor.shutdown(wait=True)  # the thread has nothing left to do
@@ -105,6 +114,12 @@ class ConnectionThread:
                 raise storage_error(error) from error
 
     def _transact(self, begin: _Begin, work: Work[T], abandoned: threading.Event) -> T:
+        with FORKS.call():
+            if FORKS.cut_in_two:
+                raise StorageUnavailableError("this process was forked in the middle of a call")
+            return self._transact_undisturbed(begin, work, abandoned)
+
+    def _transact_undisturbed(self, begin: _Begin, work: Work[T], abandoned: threading.Event) -> T:
         if self._connection is None:
             self._connection = self._connect()
         connection = self._connection
@@ -127,6 +142,10 @@ class ConnectionThread:
         except sqlite3.Error:
             sound = False
         if not sound:
+            self._drop_connection()
+
+    def _end(self) -> None:
+        with FORKS.call():
             self._drop_connection()
 
     def _drop_connection(self) -> None:
