@@ -183,7 +183,7 @@ class TaskRepository(Protocol):
         ...
 
     async def delete(self, tasks: Sequence[Task]) -> list[Replaced]:
-        """For each task remove what stands there if it still has the task's version."""
+        """For each task, none of them twice, remove what stands there with its version."""
         ...
 
     async def quarantine(

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -52,6 +54,24 @@ def test_every_name_for_authors_of_storages_is_there_and_on_their_page(name: str
 
     assert hasattr(leaseq.storage, name)
     assert re.search(rf"\b{name}\b", page)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [value for value in vars(leaseq.storage).values() if inspect.isfunction(value)],
+    ids=lambda function: function.__name__,
+)
+def test_the_page_for_authors_of_storages_says_how_each_function_is_called(
+    function: Callable[..., object],
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "storages.md").read_text(encoding="utf-8")
+    names = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in names:
+            names.append("*")
+        names.append(parameter.name)
+
+    assert f"{function.__name__}({', '.join(names)})" in page
 
 
 def test_nothing_else_is_there_for_authors_of_storages() -> None:
