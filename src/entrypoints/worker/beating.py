@@ -30,7 +30,7 @@ from ...adapters.ids import RandomJitter
 from ...domain.requests import LeaseRef
 from ..connection import open_blocking
 from .heart import Heart
-from .ledger import BeatPlan, Hold, Sign
+from .ledger import BeatPlan, Hold, Sign, Verdict
 from .moment import Moment, read_moment
 
 _logger = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ def main(descriptor: int) -> NoReturn:
                 opened.queue,
                 worker_id=begin.worker_id,
                 plan=begin.plan,
-                tell=voice.say,
+                tell=lambda verdict: _tell(verdict, heart, voice),
                 watch=lambda _: None,
                 stopwatch=read_moment,
                 jitter=RandomJitter(),
@@ -124,6 +124,13 @@ def main(descriptor: int) -> NoReturn:
         os._exit(1)
     # A beat that is under way keeps nobody waiting.
     os._exit(0)
+
+
+def _tell(verdict: Verdict, heart: Heart, voice: _Voice) -> None:
+    # First that nobody hears: the slot that a lost task frees is then not filled again.
+    if heart.silent:
+        voice.say(Hearing(silent=True))
+    voice.say(verdict)
 
 
 def _beat(heart: Heart, voice: _Voice, begin: Begin) -> None:
