@@ -3,7 +3,7 @@
 BIN := .venv/bin
 STAMP := .venv/.installed
 # Most tests wait for processes and databases, so more run at once than there are cores.
-PARALLEL := -n 3 --dist worksteal
+PARALLEL := -n 4 --dist worksteal
 GENERATED := src/adapters/grpc/generated
 PROTOS := leaseq/v1/queue.proto leaseq/v1/admin.proto
 
